@@ -1,0 +1,234 @@
+"""The recorder inside a rank: what it computes (FLOPs, bytes), sends, waits for and holds becomes a Trace.
+
+Computation and memory are seen by a dispatch mode, operator by operator, forward and backward; releases by a finaliser
+on each storage. Between two communications everything computed is one `compute` event. With `record="calls"` only the
+communication is recorded, which costs a tuple per message.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from .trace import CATEGORIES, MAIN, Event, Trace
+
+_FORMULAS = {getattr(packet, name): formula for packet, formula in flop_registry.items()
+             if hasattr(packet, "overloads") for name in packet.overloads()}
+_HERE = str(Path(__file__).parent)
+_SKIP = (_HERE, str(Path(torch.__file__).parent), sysconfig.get_paths()["stdlib"], "<frozen", "<string>")
+_is_learners: dict[str, bool] = {}
+
+
+def learner_site() -> tuple[str, int]:
+    """File and line of the innermost frame that is not ours, torch's or the standard library's.
+
+    A call that no learner's code made (a gradient hook, say) is put on the library line that made it.
+    """
+    frame = sys._getframe(1)
+    library = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        learners = _is_learners.get(file)
+        if learners is None:
+            learners = _is_learners[file] = not file.startswith(_SKIP)
+        if learners:
+            return file, frame.f_lineno
+        if library is None and _is_strategy(file):
+            library = file, frame.f_lineno
+        frame = frame.f_back
+    return library or ("", 0)
+
+
+def library_line() -> tuple[str, int]:
+    """File name and line of the nearest caller outside the engine: the line that a view shows for an event."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and not (_is_strategy(frame.f_code.co_filename)
+                                            or not frame.f_code.co_filename.startswith(_HERE)):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _is_strategy(file: str) -> bool:
+    return file.startswith(_HERE) and not file.endswith(_ENGINE)
+
+
+_ENGINE = ("group.py", "recorder.py", "dry.py", "child.py", "transport.py")
+
+
+class Recorder:
+    """The programs of one rank's streams, as rows that become Events when the run is over."""
+
+    def __init__(self, epoch: float, memory: bool = True):
+        self.epoch, self.memory = epoch, memory
+        self.programs: dict[str, list[tuple]] = {MAIN: []}
+        self.thread = threading.local()
+        self.label = ""
+        self.held: dict[int, tuple] = {}
+        self.ops = _Operators(self) if memory else None
+        self.since, self.flops, self.nbytes = self.now(), 0, 0
+
+    def now(self) -> float:
+        return time.perf_counter() - self.epoch
+
+    def add(self, kind: str, start: float, end: float, stream: str | None = None, **fields) -> None:
+        """Append one event to a stream's program; what was computed since the last event comes first."""
+        stream = stream or getattr(self.thread, "stream", MAIN)
+        if stream == MAIN and (self.flops or self.nbytes):
+            self.flush(start)
+        self.programs.setdefault(stream, []).append((kind, start, end, fields))
+        if stream == MAIN:
+            self.since = end
+
+    def flush(self, now: float | None = None) -> None:
+        """Close the running `compute` event of the main stream."""
+        if self.flops or self.nbytes:
+            self.programs[MAIN].append(("compute", self.since, now or self.now(), {
+                "label": self.label, "flops": self.flops, "nbytes": self.nbytes}))
+            self.since, self.flops, self.nbytes = now or self.now(), 0, 0
+
+    # -- memory ---------------------------------------------------------------------------------------------
+
+    def hold(self, tensor: torch.Tensor, category: str, name: str = "") -> None:
+        """Count the tensor's whole storage under that category from here until the storage dies."""
+        if category not in CATEGORIES:
+            raise ValueError(f"category={category!r}: must be one of {', '.join(CATEGORIES)}")
+        if not self.memory:
+            return
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self.held:
+            self._change("free", key)
+            reference = self.held[key][0]
+        else:
+            reference = weakref.ref(storage, lambda _, key=key: self._dead(key))
+        self.held[key] = (reference, category, storage.nbytes(), name)
+        self._change("alloc", key)
+
+    def resized(self, tensor: torch.Tensor) -> None:
+        """Tell that `storage.resize_` has changed how many bytes a storage holds: no finaliser sees that."""
+        key = tensor.untyped_storage()._cdata
+        if key in self.held:
+            self._change("free", key)
+            reference, category, _, name = self.held[key]
+            self.held[key] = (reference, category, tensor.untyped_storage().nbytes(), name)
+            self._change("alloc", key)
+
+    def seen(self, tensor: torch.Tensor) -> None:
+        """A tensor that an operator has read or made: hold its storage unless it is held already."""
+        held = self.held.get(tensor.untyped_storage()._cdata)
+        if isinstance(tensor, torch.nn.Parameter):
+            if held is None or held[1] == "other":
+                self.hold(tensor, "parameter")
+        elif held is None:
+            self.hold(tensor, "other")
+
+    def _dead(self, key: int) -> None:
+        self._change("free", key)
+        del self.held[key]
+
+    def _change(self, kind: str, key: int) -> None:
+        _, category, nbytes, name = self.held[key]
+        if nbytes:
+            now = self.now()
+            stream = getattr(self.thread, "stream", MAIN)
+            if stream == MAIN and self.flops:
+                self.flush(now)
+            self.programs.setdefault(stream, []).append(
+                (kind, now, now, {"nbytes": nbytes, "category": category, "label": name}))
+
+    # -- the whole run --------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Recorder:
+        if self.memory:
+            self.hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
+            self.hooks.__enter__()
+            self.ops.__enter__()
+        self.since = self.now()
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self.memory:
+            self.ops.__exit__(*error)
+            self.hooks.__exit__(*error)
+        self.flush()
+        self.memory = False  # what dies from here on is the interpreter clearing up, not the program
+
+    def _pack(self, tensor: torch.Tensor):
+        held = self.held.get(tensor.untyped_storage()._cdata)
+        if held is None or held[1] == "other":
+            self.hold(tensor, "activation")
+        # Detached: a saved output that is returned as it is would keep its own graph alive for ever.
+        return tensor.detach(), tensor._version
+
+    def rows(self) -> dict[str, list[tuple]]:
+        return self.programs
+
+
+def _unpack(packed):
+    detached, version = packed
+    if detached._version != version:
+        raise RuntimeError("a tensor saved for the backward pass has been changed in place since: its values "
+                           f"are those of version {detached._version}, the forward pass used version {version}")
+    return detached
+
+
+class _Operators(TorchDispatchMode):
+    """Counts FLOPs and bytes of every operator, and holds every storage that one reads or makes."""
+
+    def __init__(self, recorder: Recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if func.is_view:
+            return out
+        rec = self.recorder
+        tensors = _tensors(args) + _tensors(kwargs.values())
+        outputs = _tensors((out,))
+        for t in tensors:
+            rec.seen(t)
+        formula = _FORMULAS.get(func)
+        if formula:
+            rec.flops += formula(*args, **kwargs, out_val=out)
+        rec.nbytes += sum(t.numel() * t.element_size() for t in tensors + outputs)
+        for t in outputs:
+            rec.seen(t)
+        return out
+
+
+def _tensors(values) -> list[torch.Tensor]:
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _tensors(value)
+    return found
+
+
+def make_trace(world_size: int, rows: dict[int, dict[str, list[tuple]]], rename=lambda file: file) -> Trace:
+    """The Trace of all ranks' rows; `rename` turns a learner's file into what a reader should see."""
+    trace = Trace(world_size)
+    for rank in sorted(rows):
+        for stream, program in rows[rank].items():
+            trace.programs[rank, stream] = [_event(row, rename) for row in program]
+    return trace
+
+
+def _event(row: tuple, rename) -> Event:
+    kind, start, end, fields = row
+    for key in ("site", "source"):
+        if key in fields:
+            fields[key] = (rename(fields[key][0]), fields[key][1])
+    return Event(kind, start, end, **fields)
+
