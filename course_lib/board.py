@@ -1,16 +1,19 @@
-"""The status board: one memory-mapped file per run in which every rank says what it has posted and waits for.
+"""The status board: one memory-mapped file per run in which every rank says what it has posted and
+waits for.
 
-A rank only writes its own region, one 8-byte word or one checksummed record at a time, and everybody may read all of
-it at any moment. From it follow both promises of the launcher:
+A rank only writes its own region, one 8-byte word or one checksummed record at a time, and
+everybody may read all of it at any moment. From it follow both promises of the launcher:
 
-- *Deadlock.* Counters say how many sends and receives a rank has posted with each peer. A stream that waits for its
-  k-th message with a peer is stuck exactly while the peer has posted fewer than k on its side. Counters only grow, so
-  a cycle of stuck streams that is the same in two looks is certain; no timing is involved (verdict.py follows it).
-- *Mismatch.* Before a collective moves data its rank writes what it is about to do, and then reads what the others
-  wrote for the same call number. Whoever comes second sees both, before gloo can abort or add nonsense.
+- *Deadlock.* Counters say how many sends and receives a rank has posted with each peer. A stream
+  that waits for its k-th message with a peer is stuck exactly while the peer has posted fewer than
+  k on its side. Counters only grow, so a cycle of stuck streams that is the same in two looks is
+  certain; no timing is involved (verdict.py follows it).
+- *Mismatch.* Before a collective moves data its rank writes what it is about to do, and then reads
+  what the others wrote for the same call number. Whoever comes second sees both, before gloo can
+  abort or add nonsense.
 
-Records carry a crc32 because a reader may see them half written; a wrong checksum means "not there yet".
-"""
+Records carry a crc32 because a reader may see them half written; a wrong checksum means "not there
+yet". """
 
 from __future__ import annotations
 
@@ -28,13 +31,16 @@ COMMS, STREAMS, FILES = 32, 8, 48  # table sizes per rank
 CALL_SLOTS, CALL_BYTES, TEXT = 16, 192, 160
 SPEC_SLOTS = 8
 FILE_BYTES = 256
-DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
+DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8",
+          "bool",
           "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
 
 @dataclass(frozen=True)
 class Blocked:
-    """What one stream of a rank waits for. `k` counts from 1: the k-th message with `peer`, or the k-th job."""
+    """What one stream of a rank waits for. `k` counts from 1: the k-th message with `peer`, or the
+    k-th job.
+    """
 
     kind: int
     comm: int
@@ -53,7 +59,9 @@ class CallRecord:
 
 
 class Layout:
-    """Where everything lies, in 8-byte words and then bytes, for one rank of a world of `world_size`."""
+    """Where everything lies, in 8-byte words and then bytes, for one rank of a world of
+    `world_size`.
+    """
 
     def __init__(self, world_size: int):
         self.life, self.calls = 0, 1
@@ -89,7 +97,7 @@ class Board:
         self.bytes.release()
         self.map.close()
 
-    # -- reading, by anybody --------------------------------------------------------------------------------
+    # -- reading, by anybody -----------------------------------------------------------------------
 
     def word(self, rank: int, index: int) -> int:
         return self.words[rank * self.at.size // 8 + index]
@@ -98,7 +106,9 @@ class Board:
         return self.word(rank, self.at.life)
 
     def blocked(self, rank: int, stream: int) -> Blocked | None:
-        """What the stream waits for, or None when it computes (or its word changed while we looked)."""
+        """What the stream waits for, or None when it computes (or its word changed while we
+        looked).
+        """
         at = self.at.stream + 4 * stream
         state = self.word(rank, at)
         where = self.word(rank, at + 1)
@@ -132,8 +142,11 @@ class Board:
     def posted(self, rank: int, comm: int, collective: bool, direction: int, peer: int) -> int:
         return self.word(rank, self._posted(comm, collective, direction, peer))
 
-    def spec(self, rank: int, comm: int, direction: int, peer: int, k: int) -> tuple[str, int] | None:
-        """(dtype, bytes) of the k-th plain message in that direction, or None while it is not there."""
+    def spec(self, rank: int, comm: int, direction: int, peer: int, k: int) -> tuple[str,
+                                                                                     int] | None:
+        """(dtype, bytes) of the k-th plain message in that direction, or None while it is not
+        there.
+        """
         word = self.word(rank, self._spec(comm, direction, peer, k))
         if not word or word >> 52 != k & 0xFFF:
             return None
@@ -143,13 +156,16 @@ class Board:
         return self.word(rank, self.at.calls + comm)
 
     def call(self, rank: int, comm: int, number: int) -> CallRecord | None:
-        """What the rank wrote for that call of the communicator, or None when it is not (or no longer) there."""
-        at = rank * self.at.size + self.at.records + (comm * CALL_SLOTS + number % CALL_SLOTS) * CALL_BYTES
+        """What the rank wrote for that call of the communicator, or None when it is not (or no
+        longer) there.
+        """
+        at = self._record(rank, comm, number)
         raw = bytes(self.bytes[at:at + CALL_BYTES])
         crc, n, line, file, length = struct.unpack_from("<IIIHH", raw)
         if n != number or crc != zlib.crc32(raw[4:]):
             return None
-        return CallRecord(n, raw[16:16 + length].decode(errors="replace"), (self.file(rank, file), line))
+        return CallRecord(n, raw[16:16 + length].decode(errors="replace"),
+                          (self.file(rank, file), line))
 
     def file(self, rank: int, index: int) -> str:
         at = rank * self.at.size + self.at.files + index * FILE_BYTES
@@ -159,14 +175,21 @@ class Board:
         return self.at.posted + ((comm * 2 + collective) * 2 + direction) * self.world_size + peer
 
     def _spec(self, comm, direction, peer, k) -> int:
-        return self.at.spec + ((comm * 2 + direction) * self.world_size + peer) * SPEC_SLOTS + k % SPEC_SLOTS
+        row = (comm * 2 + direction) * self.world_size + peer
+        return self.at.spec + row * SPEC_SLOTS + k % SPEC_SLOTS
+
+    def _record(self, rank, comm, number) -> int:
+        slot = comm * CALL_SLOTS + number % CALL_SLOTS
+        return rank * self.at.size + self.at.records + slot * CALL_BYTES
 
     def mine(self, rank: int) -> Writer:
         return Writer(self, rank)
 
 
 class Writer:
-    """One rank's pen. Peers are ranks of the world; `comm` and `stream` are this rank's own small numbers."""
+    """One rank's pen. Peers are ranks of the world; `comm` and `stream` are this rank's own small
+    numbers.
+    """
 
     def __init__(self, board: Board, rank: int):
         self.board, self.rank = board, rank
@@ -179,11 +202,14 @@ class Writer:
         self.words[self.base + self.board.at.life] = value
 
     def comm(self, name: str, stream: int) -> int:
-        """Number a communicator; its crc32 is written last, because that is what makes it visible."""
+        """Number a communicator; its crc32 is written last, because that is what makes it
+        visible.
+        """
         if name not in self.comms:
             number = len(self.comms)
             if number >= COMMS:
-                raise RuntimeError(f"rank {self.rank} makes its {number + 1}th communicator ({name}): "
+                raise RuntimeError(f"rank {self.rank} makes its {number + 1}th communicator "
+                                   f"({name}): "
                                    f"at most {COMMS} are possible in one run")
             at = self.base + self.board.at.comms + 2 * number
             self.words[at + 1] = stream
@@ -194,7 +220,8 @@ class Writer:
     def stream(self, name: str) -> int:
         if name not in self.streams:
             if len(self.streams) >= STREAMS:
-                raise RuntimeError(f"rank {self.rank} makes stream {name!r}: at most {STREAMS} are possible")
+                raise RuntimeError(f"rank {self.rank} makes stream {name!r}: at most {STREAMS} are "
+                                   "possible")
             self.streams.append(name)
         return self.streams.index(name)
 
@@ -205,11 +232,13 @@ class Writer:
         self.words[self.base + self.board._spec(comm, direction, peer, k)] = (
             (k & 0xFFF) << 52 | dtype << 46 | nbytes)
 
-    def block(self, stream: int, kind: int, comm: int, collective: bool, direction: int, peer: int, k: int,
+    def block(self, stream: int, kind: int, comm: int, collective: bool, direction: int, peer: int,
+              k: int,
               site: tuple[str, int]) -> None:
         at = self.base + self.board.at.stream + 4 * stream
         self.words[at + 1] = self.file(site[0]) << 32 | site[1]
-        self.words[at] = kind << 62 | comm << 56 | collective << 55 | direction << 54 | peer << 38 | k
+        what = kind << 62 | comm << 56 | collective << 55 | direction << 54
+        self.words[at] = what | peer << 38 | k
 
     def unblock(self, stream: int) -> None:
         self.words[self.base + self.board.at.stream + 4 * stream] = 0
@@ -222,19 +251,22 @@ class Writer:
             self.words[at + 3] = done
 
     def call(self, comm: int, number: int, text: str, site: tuple[str, int]) -> None:
-        """Write the record of a call (numbered from 1), then count it. Longer texts are cut: equality is judged on what fits."""
+        """Write the record of a call (numbered from 1), then count it. Longer texts are cut:
+        equality is judged on what fits.
+        """
         body = text.encode()[:TEXT]
         raw = struct.pack("<IIHH", number, site[1], self.file(site[0]), len(body)) + body
         raw += bytes(CALL_BYTES - 4 - len(raw))
-        at = (self.rank * self.board.at.size + self.board.at.records
-              + (comm * CALL_SLOTS + number % CALL_SLOTS) * CALL_BYTES)
+        at = self.board._record(self.rank, comm, number)
         self.board.bytes[at:at + CALL_BYTES] = struct.pack("<I", zlib.crc32(raw)) + raw
         self.words[self.base + self.board.at.calls + comm] = number
 
     def file(self, name: str) -> int:
         if name not in self.files:
-            index = min(len(self.files), FILES - 1)  # the last entry is shared by all files beyond the table
+            index = min(len(self.files),
+                        FILES - 1)  # the last entry is shared by all files beyond the table
             at = self.rank * self.board.at.size + self.board.at.files + index * FILE_BYTES
-            self.board.bytes[at:at + FILE_BYTES] = name.encode()[-FILE_BYTES:].ljust(FILE_BYTES, b"\0")
+            self.board.bytes[at:at + FILE_BYTES] = name.encode()[-FILE_BYTES:].ljust(FILE_BYTES,
+                                                                                     b"\0")
             self.files[name] = index
         return self.files[name]

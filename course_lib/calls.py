@@ -1,14 +1,16 @@
-"""What makes a function a collective: its calls are numbered, compared between the ranks, and bracketed in the trace.
+"""What makes a function a collective: its calls are numbered, compared between the ranks, and
+bracketed in the trace.
 
-All ranks of a group must make the same calls in the same order. The k-th call of one rank belongs to the k-th of
-every other; before any data moves, each rank writes down what it is about to do and reads what the others wrote.
-"""
+All ranks of a group must make the same calls in the same order. The k-th call of one rank belongs
+to the k-th of every other; before any data moves, each rank writes down what it is about to do and
+reads what the others wrote. """
 
 from __future__ import annotations
 
 import functools
 import inspect
 import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -30,10 +32,10 @@ class OpenCall:
 def collective(*agree: str):
     """Decorate `f(x, group, ...)`: the arguments named in `agree` must be equal on all ranks.
 
-    "shape" stands for the shape and dtype of the tensor x, "dtype" for its dtype alone. The decorated function also
-    takes `name=`, which must agree as well: with it two equal-looking calls in different order are an error.
-    Operators inside are not counted one by one; a collective records its additions itself (`add_into`).
-    """
+    "shape" stands for the shape and dtype of the tensor x, "dtype" for its dtype alone. The
+    decorated function also takes `name=`, which must agree as well: with it two equal-looking calls
+    in different order are an error. Operators inside are not counted one by one; a collective
+    records its additions itself (`add_into`). """
     def decorate(function):
         signature = inspect.signature(function)
 
@@ -43,12 +45,13 @@ def collective(*agree: str):
             bound.apply_defaults()
             group = bound.arguments["group"]
             if not isinstance(group, Group):
-                raise TypeError(f"group={group!r}: must be a Group, as the function given to run_ranks receives")
+                raise TypeError(f"group={group!r}: must be a Group, as the function given to "
+                                "run_ranks receives")
             x = bound.arguments.get("x")
             text = _describe(function.__name__, x, bound.arguments, agree, name)
             outer = begin_call(group, function.__name__, text, name, _first_tensor(x))
             try:
-                with torch._C._DisableTorchDispatch(), torch.no_grad():
+                with _plain(), torch.no_grad():
                     result = function(*args, **kwargs)
             finally:
                 end_call(group, outer)
@@ -63,20 +66,32 @@ def collective(*agree: str):
     return decorate
 
 
-def begin_call(group: Group, op: str, text: str, name: str | None, tensor: torch.Tensor | None = None):
-    """Number, publish, compare and record a call; returns the call that was running on the group before."""
+@contextmanager
+def _plain():
+    """Neither operator-by-operator counting (a collective says what it adds) nor function modes."""
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        yield
+
+
+def begin_call(group: Group, op: str, text: str, name: str | None,
+               tensor: torch.Tensor | None = None):
+    """Number, publish, compare and record a call; returns the call that was running on the group
+    before.
+    """
     context, outer = group._context, group._call
     if outer is None:
         group._calls += 1
         site = learner_site()
         channel = f"{group.name}#{group._calls}"
-        group._call = OpenCall(op, group._calls, channel, name or "", zlib.crc32(channel.encode()), site)
+        group._call = OpenCall(op, group._calls, channel, name or "", zlib.crc32(channel.encode()),
+                               site)
         context.calls.append((group.name, group._calls, op, site))
         if context.writer:
             context.writer.call(group._number, group._calls, text, site)
             _compare(group, text, site)
     else:
-        group._call = OpenCall(op, outer.number, outer.channel, name or outer.name, outer.tag, outer.site)
+        group._call = OpenCall(op, outer.number, outer.channel, name or outer.name, outer.tag,
+                               outer.site)
     _bracket(group, "begin", tensor)
     return outer
 
@@ -91,12 +106,15 @@ def add_into(x: torch.Tensor, y: torch.Tensor, group: Group, op: str = "sum") ->
     """x = x + y (or the larger of both), recorded as a computation of one FLOP per element."""
     recorder = group._context.recorder
     start = recorder.now() if recorder else 0.0
-    if op == "max":
+    if x.is_meta:
+        pass  # a dry run has no values to add
+    elif op == "max":
         torch.maximum(x, y, out=x)
     else:
         x.add_(y)
     if recorder:
-        recorder.add("compute", start, recorder.now(), group.stream_name, label="add", flops=x.numel(),
+        recorder.add("compute", start, recorder.now(), group.stream_name, label="add",
+                     flops=x.numel(),
                      nbytes=3 * x.numel() * x.element_size())
 
 
@@ -143,7 +161,8 @@ def _bracket(group: Group, kind: str, tensor: torch.Tensor | None) -> None:
     now = recorder.now()
     extra = {} if tensor is None else {"nbytes": tensor.numel() * tensor.element_size(),
                                        "dtype": str(tensor.dtype)[6:], "shape": tuple(tensor.shape)}
-    recorder.add(kind, now, now, group.stream_name, label=call.op, channel=call.channel, name=call.name,
+    recorder.add(kind, now, now, group.stream_name, label=call.op, channel=call.channel,
+                 name=call.name,
                  site=call.site, **extra)
 
 

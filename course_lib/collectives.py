@@ -2,19 +2,19 @@
 
 W = group.size, n = bytes of the tensor (or of all parts together). "sent" is what one rank sends.
 
-====================  ===================================  =========  ======================================
-call                  after it, every rank ...             changes    cost per rank
-====================  ===================================  =========  ======================================
-barrier(g)            knows that all have come             nothing    ceil(log2 W) steps, 1 B each
-broadcast(x, g, 0)    holds the root's x                   x          root: W-1 steps, (W-1)n sent
-all_reduce(x, g)      holds the sum over ranks             x          as ring_all_reduce
-ring_all_reduce       the same                             x          2(W-1) steps, 2(W-1)/W n sent
-naive_all_reduce      the same                             x          root: 2(W-1) steps, (W-1)n sent
-====================  ===================================  =========  ======================================
+================  =====================  =======  ===============================
+call              after it, every rank   changes  cost per rank
+================  =====================  =======  ===============================
+barrier(g)        knows that all came    nothing  ceil(log2 W) steps, 1 B each
+broadcast(x, g)   holds the root's x     x        root: W-1 steps, (W-1)n sent
+all_reduce(x, g)  holds the sum          x        as ring_all_reduce
+ring_all_reduce   the same               x        2(W-1) steps, 2(W-1)/W n sent
+naive_all_reduce  the same               x        root: 2(W-1) steps, (W-1)n sent
+================  =====================  =======  ===============================
 
-All return x (barrier: None). x may have any number of dimensions and must be contiguous; op is "sum", "mean" or
-"max" ("mean" needs a floating-point x); root is a rank of the group. All take `name=`, see calls.py.
-"""
+All return x (barrier: None). x may have any number of dimensions and must be contiguous; op is
+"sum", "mean" or "max" ("mean" needs a floating-point x); root is a rank of the group. All take
+`name=`, see calls.py. """
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ OPS = ("sum", "mean", "max")
 def barrier(group: Group) -> None:
     """After: every rank knows that all ranks have called it.
 
-    Cost per rank: ceil(log2 W) steps of one byte: in step k each rank hears from the rank 2^k behind it, and so, at
-    second hand, from 2^(k+1) ranks (dissemination barrier; Hensgen, Finkel and Manber 1988).
-    """
+    Cost per rank: ceil(log2 W) steps of one byte: in step k each rank hears from the rank 2^k
+    behind it, and so, at second hand, from 2^(k+1) ranks (dissemination barrier; Hensgen, Finkel
+    and Manber 1988). """
     token, distance = torch.zeros(1, dtype=torch.uint8, device=group.device), 1
     while distance < group.size:
         to, frm = (group.rank + distance) % group.size, (group.rank - distance) % group.size
@@ -64,10 +64,11 @@ def all_reduce(x: torch.Tensor, group: Group, op: str = "sum") -> torch.Tensor:
 
 @collective("shape", "op")
 def naive_all_reduce(x: torch.Tensor, group: Group, op: str = "sum") -> torch.Tensor:
-    """After: x (changed in place) of every rank is the sum over ranks: everything to rank 0, and back.
+    """After: x (changed in place) of every rank is the sum over ranks: everything to rank 0, and
+    back.
 
-    Cost: rank 0 receives (W-1)n bytes and sends (W-1)n, in 2(W-1) steps; the others send and receive n each.
-    """
+    Cost: rank 0 receives (W-1)n bytes and sends (W-1)n, in 2(W-1) steps; the others send and
+    receive n each. """
     _check(x, group, op)
     if group.rank == 0:
         incoming = scratch(x, group)
@@ -81,16 +82,16 @@ def naive_all_reduce(x: torch.Tensor, group: Group, op: str = "sum") -> torch.Te
 
 
 @collective("shape", "op")
-def ring_all_reduce(x: torch.Tensor, group: Group, segments: int = 1, op: str = "sum") -> torch.Tensor:
+def ring_all_reduce(x: torch.Tensor, group: Group, segments: int = 1,
+                    op: str = "sum") -> torch.Tensor:
     """After: x (changed in place) of every rank is the sum over ranks.
 
-    x is cut into W chunks. In W-1 steps partial sums travel once around the ring, after which rank r holds the sum
-    of chunk r (reduce-scatter); in W-1 more the finished chunks do (all-gather). With segments > 1 every chunk
-    travels in that many pieces.
+    x is cut into W chunks. In W-1 steps partial sums travel once around the ring, after which rank
+    r holds the sum of chunk r (reduce-scatter); in W-1 more the finished chunks do (all-gather).
+    With segments > 1 every chunk travels in that many pieces.
 
-    Cost per rank: 2(W-1) * segments steps, 2(W-1)/W n bytes sent (Patarasuk and Yuan 2009, "Bandwidth optimal
-    all-reduce algorithms for clusters of workstations").
-    """
+    Cost per rank: 2(W-1) * segments steps, 2(W-1)/W n bytes sent (Patarasuk and Yuan 2009,
+    "Bandwidth optimal all-reduce algorithms for clusters of workstations"). """
     _check(x, group, op)
     if not isinstance(segments, int) or segments < 1:
         raise ValueError(f"segments={segments!r}: must be a whole number of at least 1")
@@ -117,7 +118,8 @@ def _check(x: torch.Tensor, group: Group, op: str = "sum", root: int = 0) -> Non
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x={type(x).__name__}: must be a tensor")
     if not x.is_contiguous():
-        raise ValueError(f"x has shape {tuple(x.shape)} and strides {x.stride()}: must be contiguous, because it is "
+        raise ValueError(f"x has shape {tuple(x.shape)} and strides {x.stride()}: must be "
+                         "contiguous, because it is "
                          "changed in place; call it on x.contiguous() and copy the result back")
     if op not in OPS:
         raise ValueError(f"op={op!r}: must be one of {', '.join(OPS)}")

@@ -1,10 +1,12 @@
-"""One rank's view of a process group: its number, its size, and the few verbs that everything else is built from.
+"""One rank's view of a process group: its number, its size, and the few verbs that everything else
+is built from.
 
-`send`, `recv`, `isend`, `irecv` and `exchange` work on gloo, on NCCL and in a dry run; the code that uses a Group
-cannot tell which. Ranks are numbered 0..size-1 inside the group; `ranks` says which rank of the world each one is.
+`send`, `recv`, `isend`, `irecv` and `exchange` work on gloo, on NCCL and in a dry run; the code
+that uses a Group cannot tell which. Ranks are numbered 0..size-1 inside the group; `ranks` says
+which rank of the world each one is.
 
-Every message is recorded and published on the board, so that the launcher can say who waits for whom.
-"""
+Every message is recorded and published on the board, so that the launcher can say who waits for
+whom. """
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PROBE_BYTES = 1 << 16  # how much of a tensor is compared between isend and wait
 
 
 class CallError(RuntimeError):
-    """Two ranks disagree about a call or a message; `said` maps ranks to (what they do, their line)."""
+    """Two ranks disagree about a call or a message; `said` maps ranks to (what they do, their
+    line).
+    """
 
     def __init__(self, what: str, said: dict[int, tuple[str, tuple[str, int]]]):
         lines = ", ".join(f"rank {r} {text}" for r, (text, _) in sorted(said.items()))
@@ -37,7 +41,9 @@ class CallError(RuntimeError):
 
 @dataclass
 class Context:
-    """What the groups of one rank share. Board and recorder are None where there is none (torchrun, record=False)."""
+    """What the groups of one rank share. Board and recorder are None where there is none (torchrun,
+    record=False).
+    """
 
     rank: int
     world_size: int
@@ -46,31 +52,40 @@ class Context:
     board: Board | None = None
     writer: Writer | None = None
     recorder: Recorder | None = None
-    open: dict[int, tuple] = field(default_factory=dict)  # requests not waited for yet -> (what, peer, site)
-    calls: list[tuple] = field(default_factory=list)  # (communicator, number, op, site) of every collective
+    # Requests not waited for yet -> (what, peer, site)
+    open: dict[int, tuple] = field(default_factory=dict)
+    # (communicator, number, op, site) of every collective
+    calls: list[tuple] = field(default_factory=list)
     requests: itertools.count = field(default_factory=itertools.count)
 
 
 class Handle:
-    """A message on its way. `wait()` returns when the tensor may be used (or, for a send, overwritten)."""
+    """A message on its way. `wait()` returns when the tensor may be used (or, for a send,
+    overwritten).
+    """
 
-    def __init__(self, group, direction, tensor, peer, k, work, site):
+    def __init__(self, group, direction, tensor, peer, k, work, site, source):
         self.group, self.direction, self.tensor = group, direction, tensor
-        self.peer, self.k, self.work, self.site = peer, k, work, site
+        self.peer, self.k, self.work, self.site, self.source = peer, k, work, site, source
         self.collective = group._call is not None
         self.probe = None
         self.request = next(group._context.requests)
         group._context.open[self.request] = (KINDS[direction][1], peer, site)
 
     def wait(self) -> None:
-        """Block until the message is through. RuntimeError if a sent tensor was changed meanwhile."""
-        self.group._wait([self])
+        """Block until the message is through. RuntimeError if a sent tensor was changed
+        meanwhile.
+        """
+        self.group._wait([self], library_line())
 
 
 class Group:
-    """Ranks that talk to each other. Made by `run_ranks`, `dry_run`, `current_group` and `split`."""
+    """Ranks that talk to each other. Made by `run_ranks`, `dry_run`, `current_group` and
+    `split`.
+    """
 
-    def __init__(self, context: Context, name: str, ranks: tuple[int, ...], stream: str = MAIN, transport=None):
+    def __init__(self, context: Context, name: str, ranks: tuple[int, ...], stream: str = MAIN,
+                 transport=None):
         self.ranks, self.size = tuple(ranks), len(ranks)
         self.rank = self.ranks.index(context.rank)
         self.name, self.stream_name = name, stream
@@ -84,47 +99,59 @@ class Group:
         self._number = writer.comm(name, self._stream_number) if writer else 0
 
     def __repr__(self) -> str:
-        return f"Group {self.name!r}: rank {self.rank} of {self.size}, world ranks {list(self.ranks)}"
+        return f"Group {self.name!r}: rank {self.rank} of {self.size}, ranks {list(self.ranks)}"
 
-    # -- messages -------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def send(self, tensor: torch.Tensor, to: int) -> None:
-        """Send the tensor; returns when the peer has received it. A rendezvous: two sends that meet deadlock."""
+        """Send the tensor; returns when the peer has received it. A rendezvous: two sends that meet
+        deadlock.
+        """
         self._blocking(SEND, tensor, to)
 
     def recv(self, tensor: torch.Tensor, frm: int) -> torch.Tensor:
-        """Fill the tensor (contiguous) with what the peer sends, and return it. Shape and dtype must agree."""
+        """Fill the tensor (contiguous) with what the peer sends, and return it. Shape and dtype
+        must agree.
+        """
         self._blocking(RECV, tensor, frm)
         return tensor
 
     def isend(self, tensor: torch.Tensor, to: int) -> Handle:
-        """Start to send and return at once; the tensor must not change before `wait()` on the handle."""
+        """Start to send and return at once; the tensor must not change before `wait()` on the
+        handle.
+        """
         return self._start([(SEND, tensor, to)])[0]
 
     def irecv(self, tensor: torch.Tensor, frm: int) -> Handle:
-        """Start to receive and return at once; the tensor is not valid before `wait()` on the handle."""
+        """Start to receive and return at once; the tensor is not valid before `wait()` on the
+        handle.
+        """
         return self._start([(RECV, tensor, frm)])[0]
 
     def exchange(self, out: torch.Tensor, to: int, into: torch.Tensor, frm: int) -> torch.Tensor:
-        """Send `out` to one peer while `into` is filled by another (or the same) one; returns `into`.
+        """Send `out` to one peer while `into` is filled by another (or the same) one; returns
+        `into`.
 
-        The primitive of every symmetric step: it cannot deadlock, because the receive is posted with the send.
-        """
+        The primitive of every symmetric step: it cannot deadlock, because the receive is posted
+        with the send. """
         if to == self.rank and frm == self.rank:
             return into.copy_(out)
-        self._wait(self._start([(RECV, into, frm), (SEND, out, to)]))
+        handles = self._start([(RECV, into, frm), (SEND, out, to)])
+        self._wait(handles, handles[0].source)
         return into
 
-    # -- groups and streams ---------------------------------------------------------------------------------
+    # -- groups and streams ------------------------------------------------------------------------
 
     def split(self, groups: list[list[int]]) -> Group:
-        """The part of this group that this rank is in. Every rank calls it, with the same lists of group ranks.
+        """The part of this group that this rank is in. Every rank calls it, with the same lists of
+        group ranks.
 
         Raises ValueError unless every rank of the group is in exactly one list.
         """
         members = sorted(rank for part in groups for rank in part)
         if members != list(range(self.size)):
-            raise ValueError(f"groups={groups!r}: every rank of 0..{self.size - 1} must be in exactly one list")
+            raise ValueError(f"groups={groups!r}: every rank of 0..{self.size - 1} must be in "
+                             "exactly one list")
         from .calls import begin_call, end_call
 
         begin_call(self, "split", f"split into {[list(part) for part in groups]}", None)
@@ -132,18 +159,23 @@ class Group:
         self._splits += 1
         index = next(i for i, part in enumerate(groups) if self.rank in part)
         return Group(self._context, f"{self.name}/{self._splits}.{index}",
-                     tuple(self.ranks[rank] for rank in groups[index]), self.stream_name, self._transport)
+                     tuple(self.ranks[rank]
+                           for rank in groups[index]), self.stream_name, self._transport)
 
     def stream(self, name: str = "comm"):
-        """A background stream of this rank: one thread, one queue, one communicator of its own (see stream.py)."""
+        """A background stream of this rank: one thread, one queue, one communicator of its own (see
+        stream.py).
+        """
         from .stream import Stream
 
         return Stream(self, name)
 
-    # -- what the recorder is told --------------------------------------------------------------------------
+    # -- what the recorder is told -----------------------------------------------------------------
 
     def hold(self, tensor: torch.Tensor, category: str, name: str = "") -> torch.Tensor:
-        """Say what a tensor's storage is kept for (see trace.CATEGORIES); it is counted either way."""
+        """Say what a tensor's storage is kept for (see trace.CATEGORIES); it is counted either
+        way.
+        """
         if self._context.recorder:
             self._context.recorder.hold(tensor, category, name)
         return tensor
@@ -163,21 +195,28 @@ class Group:
             recorder.flush()
             recorder.label = before
 
-    def compute(self, label: str, seconds: float | None = None, flops: int = 0, nbytes: int = 0) -> None:
-        """Record a computation that is only named, not executed: `seconds` long wherever it is replayed."""
+    def compute(self, label: str, seconds: float | None = None, flops: int = 0,
+                nbytes: int = 0) -> None:
+        """Record a computation that is only named, not executed: `seconds` long wherever it is
+        replayed.
+        """
         recorder = self._context.recorder
         if recorder:
             now = recorder.now()
-            recorder.add("compute", now, now, self.stream_name, label=label, seconds=seconds, flops=flops,
+            recorder.add("compute", now, now, self.stream_name, label=label, seconds=seconds,
+                         flops=flops,
                          nbytes=nbytes)
 
-    # -- inside ---------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _blocking(self, direction: int, tensor: torch.Tensor, peer: int) -> None:
-        self._wait(self._start([(direction, tensor, peer)], record=False), whole=True)
+        handles = self._start([(direction, tensor, peer)], record=False)
+        self._wait(handles, handles[0].source, whole=True)
 
-    def _start(self, wanted: list[tuple[int, torch.Tensor, int]], record: bool = True) -> list[Handle]:
+    def _start(self, wanted: list[tuple[int, torch.Tensor, int]],
+               record: bool = True) -> list[Handle]:
         site = self._call.site if self._call else learner_site()
+        source = library_line() if self._context.recorder else ("", 0)
         ops, posted = [], []
         for direction, tensor, peer in wanted:
             tensor, peer = self._checked(direction, tensor, peer)
@@ -189,7 +228,7 @@ class Group:
             ops.append((direction, tensor, peer, tag << 12 | k & 0xFFF))
             posted.append((direction, tensor, peer, k))
         works = self._transport.post(ops)
-        handles = [Handle(self, *args, work, site) for args, work in zip(posted, works)]
+        handles = [Handle(self, *args, work, site, source) for args, work in zip(posted, works)]
         if record:
             for handle in handles:
                 if handle.direction == SEND and not handle.collective:
@@ -197,27 +236,32 @@ class Group:
                 self._record(KINDS[handle.direction][1], handle)
         return handles
 
-    def _wait(self, handles: list[Handle], whole: bool = False) -> None:
+    def _wait(self, handles: list[Handle], source, whole: bool = False) -> None:
         context, recorder = self._context, self._context.recorder
         start = recorder.now() if recorder else 0.0
         for handle in handles:
             if context.writer:
-                context.writer.block(self._stream_number, ON_MESSAGE, self._number, handle.collective,
+                context.writer.block(self._stream_number, ON_MESSAGE, self._number,
+                                     handle.collective,
                                      handle.direction, handle.peer, handle.k, handle.site)
             handle.work.wait()
             if context.writer:
                 context.writer.unblock(self._stream_number)
                 if handle.direction == RECV and not handle.collective:
-                    self._compare(handle.direction, handle.tensor, handle.peer, handle.k, handle.site)
+                    self._compare(handle.direction, handle.tensor, handle.peer, handle.k,
+                                  handle.site)
             context.open.pop(handle.request, None)
             if handle.probe is not None and handle.probe != _probe(handle.tensor):
-                raise RuntimeError(f"the tensor sent to rank {handle.peer} was changed between isend and wait: "
-                                   "the peer may have received either value. Wait first, or send a copy")
+                raise RuntimeError(f"the tensor sent to rank {handle.peer} was changed between "
+                                   "isend and wait: "
+                                   "the peer may have received either value. Wait first, or send a "
+                                   "copy")
         if recorder and whole:
             self._record(KINDS[handles[0].direction][0], handles[0], start)
         elif recorder:
             recorder.add("wait", start, recorder.now(), self.stream_name,
-                         requests=tuple(h.request for h in handles), site=handles[0].site, source=library_line())
+                         requests=tuple(h.request
+                                        for h in handles), site=handles[0].site, source=source)
 
     def _record(self, kind: str, handle: Handle, start: float | None = None) -> None:
         recorder = self._context.recorder
@@ -228,20 +272,24 @@ class Group:
         recorder.add(kind, now if start is None else start, now, self.stream_name, peer=handle.peer,
                      nbytes=tensor.numel() * tensor.element_size(), dtype=str(tensor.dtype)[6:],
                      shape=tuple(tensor.shape), channel=call.channel if call else self.name,
-                     label=call.op if call else "", name=call.name if call else "", site=handle.site,
-                     requests=(handle.request,) if start is None else (), source=library_line())
+                     label=call.op if call else "", name=call.name if call else "",
+                     site=handle.site,
+                     requests=(handle.request,) if start is None else (), source=handle.source)
 
     def _checked(self, direction: int, tensor, peer: int) -> tuple[torch.Tensor, int]:
         argument = "to" if direction == SEND else "frm"
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{KINDS[direction][0]} takes a tensor, not {type(tensor).__name__}")
         if not isinstance(peer, int) or not 0 <= peer < self.size:
-            raise ValueError(f"{argument}={peer!r}: must be a rank of the group, 0..{self.size - 1}")
+            raise ValueError(f"{argument}={peer!r}: must be a rank of the group, "
+                             f"0..{self.size - 1}")
         if peer == self.rank:
-            raise ValueError(f"{argument}={peer}: this is rank {peer} itself; a rank sends only to others")
+            raise ValueError(f"{argument}={peer}: this is rank {peer} itself; a rank sends only to "
+                             "others")
         if not tensor.is_contiguous():
             if direction == RECV:
-                raise ValueError(f"recv needs a contiguous tensor to fill, not one of strides {tensor.stride()}: "
+                raise ValueError(f"recv needs a contiguous tensor to fill, not one of strides "
+                                 f"{tensor.stride()}: "
                                  "receive into torch.empty(...) and copy")
             tensor = tensor.contiguous()
         return tensor.detach(), self.ranks[peer]
@@ -255,10 +303,13 @@ class Group:
         writer.post(self._number, self._call is not None, direction, peer, k)
 
     def _compare(self, direction, tensor, peer, k, site) -> None:
-        """Raise CallError if the peer has posted its side of this message with another size or dtype."""
+        """Raise CallError if the peer has posted its side of this message with another size or
+        dtype.
+        """
         context = self._context
         theirs = context.board.find_comm(peer, zlib.crc32(self.name.encode()) | 1 << 32)
-        said = None if theirs is None else context.board.spec(peer, theirs, 1 - direction, context.rank, k)
+        said = None if theirs is None else context.board.spec(peer, theirs, 1 - direction,
+                                                              context.rank, k)
         dtype, nbytes = str(tensor.dtype)[6:], tensor.numel() * tensor.element_size()
         if said is None or said == (dtype, nbytes):
             return
@@ -267,11 +318,14 @@ class Group:
         src, dst = (context.rank, peer) if direction == SEND else (peer, context.rank)
         raise CallError(f"message #{k} from rank {src} to rank {dst}", {
             context.rank: (f"{verb[direction]} {nbytes} B of {dtype}", site),
-            peer: (f"{verb[1 - direction]} {said[1]} B of {said[0]}", stuck.site if stuck else ("", 0))})
+            peer: (f"{verb[1 - direction]} {said[1]} B of {said[0]}", stuck.site if stuck
+                   else ("", 0))})
 
 
 def _probe(tensor: torch.Tensor) -> int | None:
-    """A checksum of the first 64 KiB of a CPU tensor, to see whether somebody writes to what is being sent."""
+    """A checksum of the first 64 KiB of a CPU tensor, to see whether somebody writes to what is
+    being sent.
+    """
     if tensor.device.type != "cpu" or not tensor.numel():
         return None
     with torch._C._DisableTorchDispatch():

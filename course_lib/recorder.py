@@ -1,12 +1,14 @@
-"""The recorder inside a rank: what it computes (FLOPs, bytes), sends, waits for and holds becomes a Trace.
+"""The recorder inside a rank: what it computes (FLOPs, bytes), sends, waits for and holds becomes a
+Trace.
 
-Computation and memory are seen by a dispatch mode, operator by operator, forward and backward; releases by a finaliser
-on each storage. Between two communications everything computed is one `compute` event. With `record="calls"` only the
-communication is recorded, which costs a tuple per message.
-"""
+Computation and memory are seen by a dispatch mode, operator by operator, forward and backward;
+releases by a finaliser on each storage. Between two communications everything computed is one
+`compute` event. With `record="calls"` only the communication is recorded, which costs a tuple per
+message. """
 
 from __future__ import annotations
 
+import functools
 import sys
 import sysconfig
 import threading
@@ -23,15 +25,16 @@ from .trace import CATEGORIES, MAIN, Event, Trace
 _FORMULAS = {getattr(packet, name): formula for packet, formula in flop_registry.items()
              if hasattr(packet, "overloads") for name in packet.overloads()}
 _HERE = str(Path(__file__).parent)
-_SKIP = (_HERE, str(Path(torch.__file__).parent), sysconfig.get_paths()["stdlib"], "<frozen", "<string>")
+_SKIP = (_HERE, str(Path(torch.__file__).parent), sysconfig.get_paths()["stdlib"], "<frozen",
+         "<string>")
 _is_learners: dict[str, bool] = {}
 
 
 def learner_site() -> tuple[str, int]:
     """File and line of the innermost frame that is not ours, torch's or the standard library's.
 
-    A call that no learner's code made (a gradient hook, say) is put on the library line that made it.
-    """
+    A call that no learner's code made (a gradient hook, say) is put on the library line that made
+    it. """
     frame = sys._getframe(1)
     library = None
     while frame is not None:
@@ -48,19 +51,21 @@ def learner_site() -> tuple[str, int]:
 
 
 def library_line() -> tuple[str, int]:
-    """File name and line of the nearest caller outside the engine: the line that a view shows for an event."""
+    """File name and line of the nearest caller outside the engine: the line that a view shows for
+    an event.
+    """
     frame = sys._getframe(1)
-    while frame.f_back is not None and not (_is_strategy(frame.f_code.co_filename)
-                                            or not frame.f_code.co_filename.startswith(_HERE)):
+    while frame.f_back is not None and frame.f_code.co_filename in _ENGINE:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 
 
 def _is_strategy(file: str) -> bool:
-    return file.startswith(_HERE) and not file.endswith(_ENGINE)
+    return file.startswith(_HERE) and file not in _ENGINE
 
 
-_ENGINE = ("group.py", "recorder.py", "dry.py", "child.py", "transport.py")
+_ENGINE = {str(Path(_HERE, name)) for name in ("calls.py", "dry.py", "group.py", "recorder.py",
+                                               "stream.py", "transport.py", "launch/child.py")}
 
 
 class Recorder:
@@ -79,7 +84,9 @@ class Recorder:
         return time.perf_counter() - self.epoch
 
     def add(self, kind: str, start: float, end: float, stream: str | None = None, **fields) -> None:
-        """Append one event to a stream's program; what was computed since the last event comes first."""
+        """Append one event to a stream's program; what was computed since the last event comes
+        first.
+        """
         stream = stream or getattr(self.thread, "stream", MAIN)
         if stream == MAIN and (self.flops or self.nbytes):
             self.flush(start)
@@ -94,7 +101,7 @@ class Recorder:
                 "label": self.label, "flops": self.flops, "nbytes": self.nbytes}))
             self.since, self.flops, self.nbytes = now or self.now(), 0, 0
 
-    # -- memory ---------------------------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     def hold(self, tensor: torch.Tensor, category: str, name: str = "") -> None:
         """Count the tensor's whole storage under that category from here until the storage dies."""
@@ -113,7 +120,9 @@ class Recorder:
         self._change("alloc", key)
 
     def resized(self, tensor: torch.Tensor) -> None:
-        """Tell that `storage.resize_` has changed how many bytes a storage holds: no finaliser sees that."""
+        """Tell that `storage.resize_` has changed how many bytes a storage holds: no finaliser sees
+        that.
+        """
         key = tensor.untyped_storage()._cdata
         if key in self.held:
             self._change("free", key)
@@ -122,7 +131,9 @@ class Recorder:
             self._change("alloc", key)
 
     def seen(self, tensor: torch.Tensor) -> None:
-        """A tensor that an operator has read or made: hold its storage unless it is held already."""
+        """A tensor that an operator has read or made: hold its storage unless it is held
+        already.
+        """
         held = self.held.get(tensor.untyped_storage()._cdata)
         if isinstance(tensor, torch.nn.Parameter):
             if held is None or held[1] == "other":
@@ -144,7 +155,7 @@ class Recorder:
             self.programs.setdefault(stream, []).append(
                 (kind, now, now, {"nbytes": nbytes, "category": category, "label": name}))
 
-    # -- the whole run --------------------------------------------------------------------------------------
+    # -- the whole run -----------------------------------------------------------------------------
 
     def __enter__(self) -> Recorder:
         if self.memory:
@@ -159,13 +170,15 @@ class Recorder:
             self.ops.__exit__(*error)
             self.hooks.__exit__(*error)
         self.flush()
-        self.memory = False  # what dies from here on is the interpreter clearing up, not the program
+        # What dies from here on is the interpreter clearing up, not the program
+        self.memory = False
 
     def _pack(self, tensor: torch.Tensor):
         held = self.held.get(tensor.untyped_storage()._cdata)
         if held is None or held[1] == "other":
             self.hold(tensor, "activation")
-        # Detached: a saved output that is returned as it is would keep its own graph alive for ever.
+        # Detached: a saved output that is returned as it is would keep its own graph alive for
+        # ever.
         return tensor.detach(), tensor._version
 
     def rows(self) -> dict[str, list[tuple]]:
@@ -175,13 +188,18 @@ class Recorder:
 def _unpack(packed):
     detached, version = packed
     if detached._version != version:
-        raise RuntimeError("a tensor saved for the backward pass has been changed in place since: its values "
-                           f"are those of version {detached._version}, the forward pass used version {version}")
+        raise RuntimeError("a tensor saved for the backward pass has been changed in place since: it "
+                           f"is at version {detached._version}, the forward pass used {version}")
     return detached
 
 
 class _Operators(TorchDispatchMode):
     """Counts FLOPs and bytes of every operator, and holds every storage that one reads or makes."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Otherwise every rank's first operator imports the compiler: a second of nothing
+        return False
 
     def __init__(self, recorder: Recorder):
         super().__init__()
@@ -216,9 +234,12 @@ def _tensors(values) -> list[torch.Tensor]:
     return found
 
 
-def make_trace(world_size: int, rows: dict[int, dict[str, list[tuple]]], rename=lambda file: file) -> Trace:
-    """The Trace of all ranks' rows; `rename` turns a learner's file into what a reader should see."""
-    trace = Trace(world_size)
+def make_trace(world_size: int, rows: dict[int, dict[str, list[tuple]]],
+               rename=lambda file: file) -> Trace:
+    """The Trace of all ranks' rows; `rename` turns a learner's file into what a reader should
+    see.
+    """
+    trace, rename = Trace(world_size), functools.cache(rename)
     for rank in sorted(rows):
         for stream, program in rows[rank].items():
             trace.programs[rank, stream] = [_event(row, rename) for row in program]

@@ -1,9 +1,9 @@
 """Background streams: work that goes on while the rank computes, as on a GPU's second stream.
 
-One thread and one first-in-first-out queue per stream. Jobs must be given in the same order on all ranks. The recorder
-and the board see the stream as a program of its own, tied to the main one by events: a job starts after the point of
-the main program that gave it, and `wait` on its handle waits for the job's end.
-"""
+One thread and one first-in-first-out queue per stream. Jobs must be given in the same order on all
+ranks. The recorder and the board see the stream as a program of its own, tied to the main one by
+events: a job starts after the point of the main program that gave it, and `wait` on its handle
+waits for the job's end. """
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .trace import MAIN
 
 
 class Job:
-    """A piece of background work. `wait()` returns what the function returned, or raises what it raised."""
+    """A piece of background work. `wait()` returns what the function returned, or raises what it
+    raised.
+    """
 
     def __init__(self, stream: Stream, number: int, function, args, kwargs):
         self.stream, self.number = stream, number
@@ -35,7 +37,8 @@ class Job:
             context.writer.unblock(0)
         self.done.wait()
         if recorder:
-            recorder.add("await", start, recorder.now(), MAIN, event=f"{stream.name}:done{self.number}",
+            recorder.add("await", start, recorder.now(), MAIN,
+                         event=f"{stream.name}:done{self.number}",
                          site=learner_site(), source=library_line())
         if self.error is not None:
             raise self.error
@@ -61,7 +64,9 @@ class Stream:
             threading.Thread(target=self._serve, name=f"stream {name}", daemon=True).start()
 
     def submit(self, function, *args, **kwargs) -> Job:
-        """Give a job: `function(*args, **kwargs)` runs on the stream after all jobs given before."""
+        """Give a job: `function(*args, **kwargs)` runs on the stream after all jobs given
+        before.
+        """
         self.given += 1
         job = Job(self, self.given, function, args, kwargs)
         context = self.group._context
@@ -95,7 +100,8 @@ class Stream:
             job.result = function(*args, **kwargs)
         except BaseException as error:  # travels to whoever waits for the job
             job.error = error
-        job.work = None
+        # The thread keeps nothing: what a job held must be free when its owner lets go of it.
+        job.work = function = args = kwargs = None
         if recorder:
             now = recorder.now()
             recorder.add("record", now, now, self.name, event=f"{self.name}:done{job.number}")

@@ -1,8 +1,7 @@
 """When everything happened: spans, messages, links and memory on one clock, measured or replayed.
 
-`replay` returns a Timeline in the virtual time of a machine; `measured` returns one from the wall clock of the
-run itself. Views draw Timelines; they contain no physics.
-"""
+`replay` returns a Timeline in the virtual time of a machine; `measured` returns one from the wall
+clock of the run itself. Views draw Timelines; they contain no physics. """
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from .trace import MAIN, RECVS, SENDS, Event, Trace
 
 @dataclass(slots=True, frozen=True)
 class Span:
-    """One piece of a stream's time. `kind` is compute, send, recv, wait or await (idle is what is left).
+    """One piece of a stream's time. `kind` is compute, send, recv, wait or await (idle is what is
+    left).
 
     A span of kind send, recv or wait ends when the communication it waits for has ended.
     """
@@ -34,7 +34,9 @@ class Span:
 
 @dataclass(slots=True, frozen=True)
 class Message:
-    """One transfer: posted by both sides at `posted`, on the wire from `start` to `end` (seconds)."""
+    """One transfer: posted by both sides at `posted`, on the wire from `start` to `end`
+    (seconds).
+    """
 
     src: int
     dst: int
@@ -52,7 +54,9 @@ class Message:
 
 @dataclass
 class Timeline:
-    """Spans and messages in seconds from 0, for all ranks. `machine` names the clock they are on."""
+    """Spans and messages in seconds from 0, for all ranks. `machine` names the clock they are
+    on.
+    """
 
     world_size: int
     machine: str
@@ -61,7 +65,8 @@ class Timeline:
     held: dict[int, list[tuple[float, dict[str, int]]]] = field(default_factory=dict)
     link_bytes: dict[str, int] = field(default_factory=dict)
     link_seconds: dict[str, float] = field(default_factory=dict)
-    finished: dict[tuple[int, str], float] = field(default_factory=dict)  # end of each stream's program
+    finished: dict[tuple[int, str],
+                   float] = field(default_factory=dict)  # end of each stream's program
     trace: Trace | None = None
 
     @property
@@ -98,7 +103,9 @@ class Timeline:
         return self.held.get(rank, [])
 
     def to_chrome(self, path) -> None:
-        """Write for Perfetto: pid = rank, tid = stream, an arrow (flow) from each send to its receive."""
+        """Write for Perfetto: pid = rank, tid = stream, an arrow (flow) from each send to its
+        receive.
+        """
         with open(path, "w") as file:
             json.dump({"traceEvents": list(self._chrome_events()), "displayTimeUnit": "ms"}, file)
 
@@ -107,27 +114,34 @@ class Timeline:
                 + [(m.start, m.end) for m in self.messages if rank in (m.src, m.dst)])
 
     def _chrome_events(self):
-        tid = {key: i for i, key in enumerate(sorted(self.finished, key=lambda k: (k[0], k[1] != MAIN, k[1])))}
+        tid = {key: i for i,
+               key in enumerate(sorted(self.finished, key=lambda k: (k[0], k[1] != MAIN, k[1])))}
         for (rank, stream), number in tid.items():
             yield {"ph": "M", "name": "process_name", "pid": rank, "tid": number,
                    "args": {"name": f"rank {rank}"}}
-            yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": number, "args": {"name": stream}}
+            yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": number,
+                   "args": {"name": stream}}
         for s in self.spans:
             yield {"ph": "X", "name": s.label or s.kind, "cat": s.kind, "pid": s.rank,
-                   "tid": tid[s.rank, s.stream], "ts": s.start * 1e6, "dur": (s.end - s.start) * 1e6,
+                   "tid": tid[s.rank,
+                              s.stream], "ts": s.start * 1e6, "dur": (s.end - s.start) * 1e6,
                    "args": {"bytes": s.event.nbytes, "flops": s.event.flops}}
         for number, m in enumerate(self.messages):
             for side, rank, stream, name, begin in (("s", m.src, m.src_stream, "send", m.start),
                                                     ("f", m.dst, m.dst_stream, "recv", m.end)):
                 # A flow binds to the slice around it, so each end gets a slice of its own.
-                yield {"ph": "X", "name": f"{name} {m.label}".strip(), "cat": "message", "pid": rank,
-                       "tid": tid[rank, stream], "ts": begin * 1e6, "dur": 0, "args": {"bytes": m.nbytes}}
+                yield {"ph": "X", "name": f"{name} {m.label}".strip(), "cat": "message",
+                       "pid": rank,
+                       "tid": tid[rank,
+                                  stream], "ts": begin * 1e6, "dur": 0, "args": {"bytes": m.nbytes}}
                 yield {"ph": side, "bp": "e", "id": number, "name": "message", "cat": "message",
                        "pid": rank, "tid": tid[rank, stream], "ts": begin * 1e6}
 
 
 def measured(trace: Trace) -> Timeline:
-    """The Timeline of the run itself: the same spans and messages, by the wall clock of the ranks."""
+    """The Timeline of the run itself: the same spans and messages, by the wall clock of the
+    ranks.
+    """
     timeline = Timeline(trace.world_size, "wall clock", trace=trace)
     sends, recvs = defaultdict(list), defaultdict(list)
     for (rank, stream), program in trace.programs.items():
@@ -145,10 +159,11 @@ def measured(trace: Trace) -> Timeline:
                 timeline.spans.append(Span(rank, stream, e.kind, e.start, e.end, e))
         timeline.finished[rank, stream] = program[-1].end if program else 0.0
     for key in sends:
-        for (s, s_stream, s_end), (r, r_stream, r_end) in zip(sends[key], recvs[key]):
+        for (s, s_stream, _), (r, r_stream, r_end) in zip(sends[key], recvs[key]):
             posted = max(s.start, r.start)
             timeline.messages.append(Message(key[1], key[2], s.nbytes, posted, posted,
-                                             max(posted, r_end), key[0], s.label, s, r, s_stream, r_stream))
+                                             max(posted,
+                                                 r_end), key[0], s.label, s, r, s_stream, r_stream))
     timeline.held = {rank: trace.held_bytes(rank) for rank in range(trace.world_size)}
     return timeline
 

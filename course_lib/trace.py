@@ -1,12 +1,14 @@
-"""What happened in a run: the ordered program of every rank and stream, written by the code that ran.
+"""What happened in a run: the ordered program of every rank and stream, written by the code that
+ran.
 
-A `Trace` holds one list of `Event` per (rank, stream). `replay` (virtual_time.py) runs that program on a
-machine model; `measured` (timeline.py) reads the wall clock of the same events. Nothing here needs torch.
+A `Trace` holds one list of `Event` per (rank, stream). `replay` (virtual_time.py) runs that program
+on a machine model; `measured` (timeline.py) reads the wall clock of the same events. Nothing here
+needs torch.
 
 Kinds of event, and the fields that each one fills:
 
-=========  ===========================================================================================
-compute    label, flops, nbytes (memory traffic in bytes); `seconds` instead where a lesson sets the time
+=========  =====================================================================================
+compute    label, flops, nbytes (memory traffic); `seconds` instead where a lesson sets the time
 send/recv  peer, nbytes, dtype, shape, channel: blocking, a rendezvous
 isend      the same plus `requests` (one id): returns at once
 irecv      likewise
@@ -16,11 +18,11 @@ await      event: goes on once the same rank's stream has passed the `record` of
 alloc      nbytes, category, label: bytes that a storage holds from here on
 free       the same, from here on no longer held (a change of category is a free and an alloc)
 begin/end  label (the collective's name), nbytes, dtype, shape, channel, name: brackets of one call
-=========  ===========================================================================================
+=========  =====================================================================================
 
-`peer` is a rank of the world. `channel` is "communicator" for plain send/recv and "communicator#call" inside a
-collective; the k-th send from a to b on a channel meets the k-th receive of b from a on that channel.
-"""
+`peer` is a rank of the world. `channel` is "communicator" for plain send/recv and
+"communicator#call" inside a collective; the k-th send from a to b on a channel meets the k-th
+receive of b from a on that channel. """
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ class Call:
 
 @dataclass
 class Trace:
-    """The recorded programs of all ranks. `programs[rank, stream]` is a list of Event, in program order."""
+    """The recorded programs of all ranks. `programs[rank, stream]` is a list of Event, in program
+    order.
+    """
 
     world_size: int
     programs: dict[tuple[int, str], list[Event]] = field(default_factory=dict)
@@ -99,7 +103,9 @@ class Trace:
         return sorted(merged, key=lambda event: event.start)
 
     def bytes_sent(self, rank: int) -> int:
-        """Payload bytes that the rank sent, over all streams, in collectives and plain sends alike."""
+        """Payload bytes that the rank sent, over all streams, in collectives and plain sends
+        alike.
+        """
         return sum(e.nbytes for e in self.events(rank) if e.kind in SENDS)
 
     def messages_sent(self, rank: int) -> int:
@@ -107,23 +113,30 @@ class Trace:
         return sum(e.kind in SENDS for e in self.events(rank))
 
     def flops(self, rank: int) -> int:
-        """Floating-point operations that the rank executed, additions inside collectives included."""
+        """Floating-point operations that the rank executed, additions inside collectives
+        included.
+        """
         return sum(e.flops for e in self.events(rank) if e.kind == "compute")
 
     def calls(self, rank: int) -> list[Call]:
-        """The collective calls of the rank, outermost only (an all-reduce made of two is one), in order."""
+        """The collective calls of the rank, outermost only (an all-reduce made of two is one), in
+        order.
+        """
         found = []
         for stream in self.streams(rank):
             depth = 0
             for e in self.program(rank, stream):
                 if e.kind == "begin" and depth == 0:
                     number = int(e.channel.rpartition("#")[2])
-                    found.append(Call(e.label, number, e.channel, e.nbytes, e.dtype, e.shape, e.name, e.site))
+                    found.append(Call(e.label, number, e.channel, e.nbytes, e.dtype, e.shape,
+                                      e.name, e.site))
                 depth += (e.kind == "begin") - (e.kind == "end")
         return found
 
     def peak_bytes(self, rank: int, category: str | None = None) -> int:
-        """Largest number of bytes that the rank held at once: of one category, or of all together."""
+        """Largest number of bytes that the rank held at once: of one category, or of all
+        together.
+        """
         if category is not None and category not in CATEGORIES:
             raise ValueError(f"category={category!r}: must be one of {', '.join(CATEGORIES)}")
         return max((sum(held.values()) if category is None else held[category]
@@ -139,7 +152,9 @@ class Trace:
         return curve
 
     def to_chrome(self, path) -> None:
-        """Write the run, by its wall clock, as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing."""
+        """Write the run, by its wall clock, as a trace for Perfetto (ui.perfetto.dev) or
+        chrome://tracing.
+        """
         from .timeline import measured
 
         measured(self).to_chrome(path)

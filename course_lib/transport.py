@@ -1,9 +1,9 @@
-"""How a message leaves a rank: gloo's own objects, any torch.distributed backend, or nowhere at all (dry run).
+"""How a message leaves a rank: gloo's own objects, any torch.distributed backend, or nowhere at all
+(dry run).
 
-A transport posts sends and receives and returns objects with `wait()`; everything else (numbering, checking,
-recording) is in group.py. NCCL ignores tags and needs a send and a receive between the same pair to be grouped, so
-a symmetric step is posted as one list (NVIDIA/nccl issue 479).
-"""
+A transport posts sends and receives and returns objects with `wait()`; everything else (numbering,
+checking, recording) is in group.py. NCCL ignores tags and needs a send and a receive between the
+same pair to be grouped, so a symmetric step is posted as one list (NVIDIA/nccl issue 479). """
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ from .board import SEND
 
 
 class GlooTransport:
-    """Calls the gloo backend itself: 10 to 15 us a message instead of 12 to 27 through torch.distributed."""
+    """Calls the gloo backend itself: 10 to 15 us a message instead of 12 to 27 through
+    torch.distributed.
+    """
 
     def __init__(self, process_group):
         self.backend = process_group._get_backend(torch.device("cpu"))
 
     def post(self, ops: list[tuple[int, torch.Tensor, int, int]]) -> list:
-        """Post (direction, tensor, world rank, tag) operations, receives first so that no send finds nobody."""
+        """Post (direction, tensor, world rank, tag) operations, receives first so that no send
+        finds nobody.
+        """
         works = {}
         for i in sorted(range(len(ops)), key=lambda i: ops[i][0] == SEND):
             direction, tensor, peer, tag = ops[i]
             if not tensor.numel():
-                tensor = torch.empty(1, dtype=torch.uint8)  # gloo wants a byte; an empty message still meets
+                tensor = torch.empty(1,
+                                     # Gloo wants a byte; an empty message still meets
+                                     dtype=torch.uint8)
             act = self.backend.send if direction == SEND else self.backend.recv
             works[i] = act([tensor], peer, tag)
         return [works[i] for i in range(len(ops))]
@@ -42,14 +48,17 @@ class TorchTransport:
         self.process_group = process_group
 
     def post(self, ops: list[tuple[int, torch.Tensor, int, int]]) -> list:
-        batch = [dist.P2POp(dist.isend if direction == SEND else dist.irecv, tensor, peer, self.process_group)
+        batch = [dist.P2POp(dist.isend if direction == SEND else dist.irecv, tensor, peer,
+                            self.process_group)
                  for direction, tensor, peer, _ in ops]
         works = dist.batch_isend_irecv(batch)
         # NCCL coalesces a batch into one work: everybody who waits for a part waits for the whole.
         return works if len(works) == len(ops) else [works[0]] * len(ops)
 
     def background(self, ranks: tuple[int, ...]) -> TorchTransport:
-        """Its own process group, because the operations of one NCCL communicator run in one order."""
+        """Its own process group, because the operations of one NCCL communicator run in one
+        order.
+        """
         return TorchTransport(dist.new_group(list(ranks), use_local_synchronization=True))
 
 

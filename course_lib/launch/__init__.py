@@ -1,7 +1,7 @@
 """run_ranks: call a function in several fresh processes that can talk to each other.
 
-Launching costs about 0.1 s for four ranks (after a first start of about 1.5 s). Whatever goes wrong in a rank is
-explained, not waited for: see team.py for the failures and verdict.py for deadlocks.
+Launching costs about 0.1 s for four ranks (after a first start of about 1.5 s). Whatever goes wrong
+in a rank is explained, not waited for: see team.py for the failures and verdict.py for deadlocks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ INSIDE = "LOCKSTEP_RANK"
 
 @dataclass
 class Run:
-    """What a finished run leaves: `results[rank]`, the `trace`, printed `lines` (rank, text), and `warnings`."""
+    """What a finished run leaves: `results[rank]`, the `trace`, printed `lines` (rank, text), and
+    `warnings`.
+    """
 
     world_size: int
     results: list
@@ -47,22 +49,25 @@ class Run:
         return f"Run of {self.world_size} ranks: {sent}"
 
 
-def run_ranks(fn, world_size: int, *args, timeout: float = 60.0, backend: str = "gloo", device: str = "cpu",
+def run_ranks(fn, world_size: int, *args, timeout: float = 60.0, backend: str = "gloo",
+              device: str = "cpu",
               record: bool | str = True, start: str = "auto", **kwargs) -> Run:
-    """Call fn(group, *args, **kwargs) in `world_size` fresh processes and return what they returned.
+    """Call fn(group, *args, **kwargs) in `world_size` fresh processes and return what they
+    returned.
 
-    fn may be any function, lambda or closure, written in a cell, a script or a module. `record` is True (messages,
-    FLOPs and memory), "calls" (messages only) or False. `timeout` is in seconds. `start` chooses where processes come
-    from: "forkserver", "spares", or "auto". `backend` and `device` are torch's names.
+    fn may be any function, lambda or closure, written in a cell, a script or a module. `record` is
+    True (messages, FLOPs and memory), "calls" (messages only) or False. `timeout` is in seconds.
+    `start` chooses where processes come from: "forkserver", "spares", or "auto". `backend` and
+    `device` are torch's names.
 
     What ranks print appears when the run is over, in rank order, each line marked with its rank.
 
-    Raises RankFailure (Deadlock, CallMismatch, RankDied, RankTimeout) when anything goes wrong in any rank; a failed
-    run has no result. ValueError or TypeError for wrong arguments.
-    """
+    Raises RankFailure (Deadlock, CallMismatch, RankDied, RankTimeout) when anything goes wrong in
+    any rank; a failed run has no result. ValueError or TypeError for wrong arguments. """
     _check(fn, world_size, timeout, record)
     with _folder() as folder:
-        job = Job(_pickled(fn, args, kwargs), 0, world_size, str(folder), time.perf_counter(), backend, device,
+        job = Job(_pickled(fn, args, kwargs), 0, world_size, str(folder), time.perf_counter(),
+                  backend, device,
                   record, {**os.environ, INSIDE: "1"}, os.getcwd(), list(sys.path), list(sys.argv))
         status, lines = Status(folder, world_size), []
         try:
@@ -85,7 +90,8 @@ def run_ranks(fn, world_size: int, *args, timeout: float = 60.0, backend: str = 
 
 def _finished(world_size: int, reports: list[dict], lines: list) -> Run:
     warning = errors.crossing({rank: report["calls"] for rank, report in enumerate(reports)})
-    rows = {rank: report["rows"] for rank, report in enumerate(reports) if report["rows"] is not None}
+    rows = {rank: report["rows"] for rank, report in enumerate(reports)
+            if report["rows"] is not None}
     if warning:
         print(f"warning: {warning}")
     return Run(world_size, [pickling.loads(report["value"]) for report in reports], lines,
@@ -102,8 +108,9 @@ def _pickled(fn, args, kwargs) -> bytes:
         return pickling.dumps((fn, args, kwargs))
     except Exception as error:
         name = getattr(fn, "__name__", repr(fn))
-        raise TypeError(f"{name} or one of its arguments cannot be sent to the ranks: {error}. Open files, locks and "
-                        "running threads stay where they are; make them inside the function") from None
+        raise TypeError(f"{name} or one of its arguments cannot be sent to the ranks: {error}. Open "
+                        "files, locks and running threads stay where they are; make them inside "
+                        "the function") from None
 
 
 def _check(fn, world_size, timeout, record) -> None:
@@ -116,12 +123,15 @@ def _check(fn, world_size, timeout, record) -> None:
     if record not in (True, False, "calls"):
         raise ValueError(f"record={record!r}: must be True, False or \"calls\"")
     if INSIDE in os.environ:
-        raise RuntimeError("run_ranks was called inside a rank: ranks cannot start ranks. Use group.split for subgroups")
+        raise RuntimeError("run_ranks was called inside a rank: ranks cannot start ranks. Use "
+                           "group.split for subgroups")
 
 
 @contextmanager
 def _folder():
-    """A folder for one run. Those of kernels that were killed are removed here, at somebody's next launch."""
+    """A folder for one run. Those of kernels that were killed are removed here, at somebody's next
+    launch.
+    """
     parent = Path(tempfile.gettempdir())
     if os.name == "posix":
         for old in parent.glob("lockstep-run-*"):

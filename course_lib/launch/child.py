@@ -1,4 +1,6 @@
-"""What runs inside a rank's process: wait for a job, run the function, report, stay until all are done."""
+"""What runs inside a rank's process: wait for a job, run the function, report, stay until all are
+done.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,11 @@ class Job:
 
 
 def main(connection) -> None:
-    """Entry point of the process. Ends by os._exit, so that nothing of the parent's is torn down twice."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole process group; the parent decides
+    """Entry point of the process. Ends by os._exit, so that nothing of the parent's is torn down
+    twice.
+    """
+    signal.signal(signal.SIGINT,
+                  signal.SIG_IGN)  # Jupyter interrupts the whole process group; the parent decides
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         message = connection.recv_bytes()
@@ -64,7 +69,8 @@ def main(connection) -> None:
         _become(job)
         report = _run(job, connection)
         connection.send_bytes(report)
-        connection.recv_bytes()  # the word to leave: rank 0 hosts nothing that others may still need
+        # The word to leave: rank 0 hosts nothing that others may still need
+        connection.recv_bytes()
     except (EOFError, OSError):
         pass
     sys.stdout.flush()
@@ -85,7 +91,8 @@ def _become(job: Job) -> None:
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")] if hasattr(
         socket, "if_nameindex") else []
     if loopback:
-        os.environ["GLOO_SOCKET_IFNAME"] = loopback[0]  # no host-name lookup, whatever the machine is called
+        # No host-name lookup, whatever the machine is called
+        os.environ["GLOO_SOCKET_IFNAME"] = loopback[0]
     os.chdir(job.cwd)
     sys.path[:], sys.argv[:] = job.path, job.argv
     if hasattr(os, "SCHED_BATCH"):
@@ -96,7 +103,8 @@ def _become(job: Job) -> None:
     torch.set_num_threads(1)
     sys.stdout = LineFile(Path(job.folder, f"out{job.rank}"), 1)
     sys.stderr = LineFile(Path(job.folder, f"err{job.rank}"), 2)
-    stacks = open(Path(job.folder, f"stack{job.rank}"), "w")  # noqa: SIM115 - open as long as the process lives
+    stacks = open(Path(job.folder, f"stack{job.rank}"),
+                  "w")  # noqa: SIM115 - open as long as the process lives
     faulthandler.enable(stacks)
     if hasattr(signal, "SIGUSR1"):
         faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
@@ -106,11 +114,14 @@ def _run(job: Job, connection) -> bytes:
     board = boards.Board(Path(job.folder, "board"), job.world_size)
     writer = board.mine(job.rank)
     recorder = Recorder(job.epoch, memory=job.record is True) if job.record else None
-    context = Context(job.rank, job.world_size, None, torch.device(job.device), board, writer, recorder)
+    context = Context(job.rank, job.world_size, None, torch.device(job.device), board, writer,
+                      recorder)
     writer.life(boards.RUNNING)
     try:
         function, args, kwargs = pickling.loads(job.function)
-        dist.init_process_group(job.backend, store=dist.FileStore(str(Path(job.folder, "store")), job.world_size),
+        dist.init_process_group(job.backend,
+                                store=dist.FileStore(str(Path(job.folder, "store")),
+                                                     job.world_size),
                                 rank=job.rank, world_size=job.world_size, timeout=WAIT_LIMIT)
         world = dist.group.WORLD
         context.transport = GlooTransport(world) if job.device == "cpu" else TorchTransport(world)
@@ -121,7 +132,8 @@ def _run(job: Job, connection) -> bytes:
         answer = {"kind": "result", "value": _packed(result, job.rank), "calls": context.calls,
                   "rows": recorder.programs if recorder else None}
         writer.life(boards.RETURNED)
-    except BaseException as error:  # SystemExit and KeyboardInterrupt too: the run has failed either way
+    # SystemExit and KeyboardInterrupt too: the run has failed either way
+    except BaseException as error:
         writer.life(boards.FAILED)
         answer = {"kind": "error", "calls": context.calls, **_explain(error)}
     sys.stdout.flush()
@@ -133,14 +145,16 @@ def _packed(result, rank: int) -> bytes:
     try:
         return pickling.dumps(result)
     except Exception as error:
-        raise TypeError(f"the result of rank {rank}, a {type(result).__name__}, cannot be sent back: {error}. "
+        raise TypeError(f"the result of rank {rank}, a {type(result).__name__}, cannot be sent "
+                        f"back: {error}. "
                         "Return tensors, numbers, strings, or lists and dicts of them") from None
 
 
 def _check_finished(context: Context) -> None:
     for kind, peer, site in context.open.values():
         direction = "to" if kind == "isend" else "from"
-        error = RuntimeError(f"{kind} {direction} rank {peer} was never waited for: keep its handle and call wait()")
+        error = RuntimeError(f"{kind} {direction} rank {peer} was never waited for: keep its "
+                             "handle and call wait()")
         error.site = site
         raise error
 
@@ -149,18 +163,23 @@ def _explain(error: BaseException) -> dict:
     """The error as plain data: the parent may know none of the learner's classes."""
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parent.parent)
-    theirs = [f for f in frames if not f.filename.startswith((here, "<")) and "/torch/" not in f.filename]
-    site = getattr(error, "site", None) or ((theirs[-1].filename, theirs[-1].lineno) if theirs else learner_site())
+    theirs = [f for f in frames if not f.filename.startswith((here, "<"))
+              and "/torch/" not in f.filename]
+    site = getattr(error, "site", None) or ((theirs[-1].filename, theirs[-1].lineno) if theirs
+                                            else learner_site())
     said = error.said if isinstance(error, CallError) else None
     text = str(error)
     if isinstance(error, SystemExit):
-        text = f"called sys.exit({'' if error.code is None else error.code!r}); a rank ends by returning"
-    return {"type": type(error).__name__, "text": text, "site": site, "what": getattr(error, "what", ""),
+        code = "" if error.code is None else repr(error.code)
+        text = f"called sys.exit({code}); a rank ends by returning"
+    return {"type": type(error).__name__, "text": text, "site": site,
+            "what": getattr(error, "what", ""),
             "said": said, "frames": [(f.filename, f.lineno, f.name) for f in theirs],
             "connection": isinstance(error, RuntimeError) and _is_connection(text)}
 
 
 def _is_connection(text: str) -> bool:
     """gloo's words for a peer that has gone: an effect, never the cause."""
-    return any(words in text for words in ("Connection closed by peer", "Connection reset", "gloo/transport",
+    return any(words in text
+               for words in ("Connection closed by peer", "Connection reset", "gloo/transport",
                                            "Broken pipe", "Socket closed", "connectFullMesh"))

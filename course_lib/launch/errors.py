@@ -1,4 +1,6 @@
-"""Failed runs, in words: which rank, which call, the learner's line. The text is the whole message for people."""
+"""Failed runs, in words: which rank, which call, the learner's line. The text is the whole message
+for people.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,17 @@ import sys
 from collections.abc import Callable
 
 Site = tuple[str, int]
-on_failure: list[Callable] = []  # called with the error before it is raised: notebooks show its picture
+# Called with the error before it is raised: notebooks show its picture
+on_failure: list[Callable] = []
 
 
 class RankFailure(RuntimeError):
-    """A run of ranks that failed; no result of it is returned. `graph` is the wait-for picture's data, or None."""
+    """A run of ranks that failed; no result of it is returned. `graph` is the wait-for picture's
+    data, or None.
+    """
 
-    def __init__(self, text: str, graph: dict | None = None, rank: int | None = None, kind: str = ""):
+    def __init__(self, text: str, graph: dict | None = None, rank: int | None = None,
+                 kind: str = ""):
         super().__init__(text)
         self.graph, self.rank, self.kind = graph, rank, kind
         self.lines: list[tuple[int, str]] = []
@@ -41,7 +47,8 @@ class RankDied(RankFailure):
 
 
 def readable(file: str) -> str:
-    """The name of a learner's file as a reader knows it: `In[5]` for a cell, else the path's last part.
+    """The name of a learner's file as a reader knows it: `In[5]` for a cell, else the path's last
+    part.
 
     Cell files carry a process id, which must not reach stored outputs.
     """
@@ -63,7 +70,9 @@ def place(site: Site) -> str:
 
 
 def argument(site: Site) -> str:
-    """The text of the first argument of the call on that line, such as `a` in `all_reduce(a, group)`."""
+    """The text of the first argument of the call on that line, such as `a` in `all_reduce(a,
+    group)`.
+    """
     import ast
 
     text = linecache.getline(*site).strip()
@@ -76,11 +85,12 @@ def argument(site: Site) -> str:
 
 
 def crossing(calls: dict[int, list[tuple]]) -> str | None:
-    """A warning when two ranks made equal-looking calls in another order, judged by the learner's lines.
+    """A warning when two ranks made equal-looking calls in another order, judged by the learner's
+    lines.
 
-    `calls[rank]` lists (communicator, number, op, site). At the first call where two ranks stand on different lines,
-    each must name at another call what the other named there. The same line in a loop stays invisible.
-    """
+    `calls[rank]` lists (communicator, number, op, site). At the first call where two ranks stand on
+    different lines, each must name at another call what the other named there. The same line in a
+    loop stays invisible. """
     by_number: dict[tuple, dict[int, tuple]] = {}
     for rank, made in calls.items():
         for communicator, number, op, site in made:
@@ -92,7 +102,8 @@ def crossing(calls: dict[int, list[tuple]]) -> str | None:
             if mine == theirs or not _crossed(calls, communicator, ranks[0], other, mine, theirs):
                 continue
             return (f"call #{number} may be crossed: rank {ranks[0]} calls {op} on {_named(mine)}, "
-                    f"rank {other} on {_named(theirs)}. Both look alike, so nothing stopped them; give the calls "
+                    f"rank {other} on {_named(theirs)}. Both look alike, so nothing stopped them; "
+                    "give the calls "
                     "a name= and different names become an error")
     return None
 

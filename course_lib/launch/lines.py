@@ -1,7 +1,8 @@
-"""What ranks print: each into a file of its own, which survives a killed rank; only the last lines are kept.
+"""What ranks print: each into a file of its own, which survives a killed rank; only the last lines
+are kept.
 
-Python's own writes go through `LineFile`; the same file also takes what C++ libraries write to the descriptor.
-"""
+Python's own writes go through `LineFile`; the same file also takes what C++ libraries write to the
+descriptor. """
 
 from __future__ import annotations
 
@@ -18,10 +19,13 @@ _NOISE = re.compile(r"^(\[rank\d+\]:)?\[[WIEF]\d{3,4} |^$")  # C++ log lines of 
 
 
 class LineFile(io.TextIOBase):
-    """A text stream into a file that never grows beyond 1 MiB: it then starts again, with a count of lines gone."""
+    """A text stream into a file that never grows beyond 1 MiB: it then starts again, with a count
+    of lines gone.
+    """
 
     def __init__(self, path: Path, descriptor: int):
-        self.file = open(path, "w+b", buffering=0)  # noqa: SIM115 - open as long as the process lives
+        self.file = open(path, "w+b",
+                         buffering=0)  # noqa: SIM115 - open as long as the process lives
         os.dup2(self.file.fileno(), descriptor)
         self.lock = threading.Lock()
         self.size = self.dropped = self.lines = 0
@@ -53,7 +57,9 @@ class LineFile(io.TextIOBase):
 
 
 def read_lines(folder: Path, rank: int) -> list[str]:
-    """The rank's last lines, stdout before stderr, with a first line that counts what is not shown."""
+    """The rank's last lines, stdout before stderr, with a first line that counts what is not
+    shown.
+    """
     shown = []
     for name in ("out", "err"):
         path = folder / f"{name}{rank}"

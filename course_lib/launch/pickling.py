@@ -13,7 +13,8 @@ def _renamed(make, args, filename):
 
 
 def _reduce_code(code):
-    # cloudpickle replaces every file name by "<dynamic-code>"; then no message could name the learner's line.
+    # cloudpickle replaces every file name by "<dynamic-code>"; then no message could name the
+    # learner's line.
     make, args = cloudpickle.cloudpickle._code_reduce(code)
     return _renamed, (make, args, code.co_filename)
 

@@ -1,7 +1,9 @@
-"""Where rank processes come from: a fork server with torch already imported, or spare processes kept ready.
+"""Where rank processes come from: a fork server with torch already imported, or spare processes
+kept ready.
 
-Starting Python and importing torch takes seconds; neither way pays for it at every launch. The kernel itself is never
-forked: its threads would leave locks behind that nobody in the child can open.
+Starting Python and importing torch takes seconds; neither way pays for it at every launch. The
+kernel itself is never forked: its threads would leave locks behind that nobody in the child can
+open.
 
 A process is given its work over a pipe, so both ways lead to the same `child.main`.
 """
@@ -30,7 +32,9 @@ METHODS = ("auto", "forkserver", "spares")
 
 
 def start_processes(count: int, start: str) -> list[tuple]:
-    """`count` fresh (process, connection) pairs that wait for a job. ValueError for an unknown `start`."""
+    """`count` fresh (process, connection) pairs that wait for a job. ValueError for an unknown
+    `start`.
+    """
     if start not in METHODS:
         raise ValueError(f"start={start!r}: must be one of {', '.join(METHODS)}")
     with _lock:
@@ -56,7 +60,8 @@ def _process(context) -> tuple:
 
 @contextlib.contextmanager
 def _without_main():
-    """Hide the caller's script: multiprocessing would run it again in the child, and so ask for a main guard.
+    """Hide the caller's script: multiprocessing would run it again in the child, and so ask for a
+    main guard.
 
     Functions travel by value (pickling.py), so no child needs the script.
     """
@@ -70,7 +75,9 @@ def _without_main():
 
 def _forkserver_context():
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload([child.__name__])
+    # torch.optim imports the compiler at its first step: better once in the server than in every
+    # rank.
+    context.set_forkserver_preload([child.__name__, "torch._dynamo"])
     return context
 
 
@@ -95,7 +102,9 @@ def _answers() -> bool:
 
 
 def _refresh_server() -> None:
-    """Start the server anew when a source file of the library is newer than it: it holds the old code."""
+    """Start the server anew when a source file of the library is newer than it: it holds the old
+    code.
+    """
     global _server_since
     if _server_since is not None and _newest_source() > _server_since:
         mp.forkserver._forkserver._stop()
@@ -105,7 +114,9 @@ def _refresh_server() -> None:
 
 
 def _newest_source() -> float:
-    """When the newest of the library's files was written that a waiting process has already imported."""
+    """When the newest of the library's files was written that a waiting process has already
+    imported.
+    """
     files = [Path(module.__file__) for name, module in list(sys.modules.items())
              if name.startswith(PRELOADED) and getattr(module, "__file__", None)]
     return max(path.stat().st_mtime for path in files if path.exists())

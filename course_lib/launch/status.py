@@ -1,4 +1,5 @@
-"""What a notebook shows while a run lasts: elapsed seconds and each rank's newest line, gone when it is over.
+"""What a notebook shows while a run lasts: elapsed seconds and each rank's newest line, gone when
+it is over.
 
 It appears only after two seconds, and never where outputs are compared (LOCKSTEP_STATUS=0).
 """

@@ -23,7 +23,9 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (\S+)')
 
 
 class Team:
-    """`world_size` rank processes working on one job. Use as a context manager: leaving it ends them all."""
+    """`world_size` rank processes working on one job. Use as a context manager: leaving it ends
+    them all.
+    """
 
     def __init__(self, job: Job, start: str):
         self.job, self.world_size = job, job.world_size
@@ -75,11 +77,13 @@ class Team:
 
     def _collect(self, patience: float) -> None:
         waiting = [r for r in range(self.world_size) if r not in self.reports]
-        sources = [self.members[r][1] for r in waiting] + [self.members[r][0].sentinel for r in waiting]
+        sources = [self.members[r][1] for r in waiting] + [self.members[r][0].sentinel
+                                                           for r in waiting]
         wait(sources, patience)
         for rank in waiting:
             process, connection = self.members[rank]
-            alive = process.is_alive()  # asked before the pipe: what it sent last is then surely there
+            # Asked before the pipe: what it sent last is then surely there
+            alive = process.is_alive()
             try:
                 if connection.poll():
                     self.reports[rank] = pickling.loads(connection.recv_bytes())
@@ -89,7 +93,7 @@ class Team:
                 process.join(1)
                 self.reports[rank] = {"kind": "died", "code": process.exitcode}
 
-    # -- failures -------------------------------------------------------------------------------------------
+    # -- failures ----------------------------------------------------------------------------------
 
     def _failure(self) -> RankFailure:
         """The headline is the first cause; what followed from it gets a line each."""
@@ -102,6 +106,9 @@ class Team:
             return self._died(died[0])
         for rank, report in bad.items():
             if report["said"]:
+                if (differing := verdict.differing_call(self.board)) is not None:
+                    # The board knows what all ranks were about to do
+                    return self._mismatch(*differing)
                 text = _told(report["what"], report["said"])
                 return CallMismatch(text + self._others(set(report["said"])), rank=rank)
         rank = min(bad, key=lambda r: bad[r]["connection"])
@@ -116,7 +123,7 @@ class Team:
             with contextlib.suppress(ValueError):
                 how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
         else:
-            how = f"ended without an exception (exit code {code}): it called os._exit, or a library did"
+            how = f"ended without an exception (exit code {code}), as os._exit does"
         differing = verdict.differing_call(self.board)
         text = f"rank {rank} {how}"
         if (doing := verdict.last_call(self.board, rank)) is not None:
@@ -127,7 +134,8 @@ class Team:
         return RankDied(text + self._others({rank}), rank=rank)
 
     def _mismatch(self, number: int, said: dict) -> RankFailure:
-        text = _told(f"call #{number}", {rank: (call.text, call.site) for rank, call in said.items()})
+        text = _told(f"call #{number}",
+                     {rank: (call.text, call.site) for rank, call in said.items()})
         return CallMismatch(text + self._others(set(said)))
 
     def _deadlock(self, path: list) -> RankFailure:
@@ -146,7 +154,9 @@ class Team:
         return Deadlock(text, graph=stuck.graph)
 
     def _counts(self) -> list[str]:
-        """Which ranks made fewer collective calls, when the numbers differ among ranks that have returned."""
+        """Which ranks made fewer collective calls, when the numbers differ among ranks that have
+        returned.
+        """
         counts = verdict.call_counts(self.board)
         if len(set(counts.values())) < 2 or RETURNED not in map(self.board.life, counts):
             return []
@@ -154,9 +164,12 @@ class Team:
 
     def _timeout(self, timeout: float) -> RankFailure:
         stacks = self._stacks()
-        lines = [f"rank {rank} {stacks.get(rank, 'has finished')}" for rank in range(self.world_size)]
-        return RankTimeout(f"not finished after {timeout:g} s (timeout={timeout:g}): an endless loop, or a call of "
-                           "torch.distributed that waits for a rank that never comes\n" + "\n".join(lines))
+        lines = [f"rank {rank} {stacks.get(rank, 'has finished')}"
+                 for rank in range(self.world_size)]
+        return RankTimeout(f"not finished after {timeout:g} s (timeout={timeout:g}): an endless "
+                           "loop, or a call of "
+                           "torch.distributed that waits for a rank that never comes\n"
+                           + "\n".join(lines))
 
     def _others(self, told: set[int]) -> str:
         """One line for each rank that the text has not spoken of yet."""
@@ -178,7 +191,8 @@ class Team:
             elif report["connection"]:
                 lines.append(f"rank {rank} lost its connection to a rank that had ended")
             else:
-                lines.append(f"rank {rank}: {report['type']}: {report['text'].splitlines()[0][:120]}")
+                lines.append(f"rank {rank}: {report['type']}: "
+                             f"{report['text'].splitlines()[0][:120]}")
         return "".join("\n" + line for line in lines)
 
     def _stacks(self, ranks: tuple[int, ...] | None = None) -> dict[int, str]:
@@ -195,7 +209,8 @@ class Team:
 
     def lines(self) -> list[tuple[int, str]]:
         """(rank, text) of everything printed, in rank order."""
-        return [(rank, line) for rank in range(self.world_size) for line in read_lines(self.folder, rank)]
+        return [(rank, line) for rank in range(self.world_size)
+                for line in read_lines(self.folder, rank)]
 
 
 def _standing(path: Path) -> str:
@@ -210,8 +225,10 @@ def _standing(path: Path) -> str:
 
 def _told(what: str, said: dict) -> str:
     """"call #3 differs: rank 0 does this (line), rank 1 that (line)"."""
-    parts = []
+    alike: dict[str, list[int]] = {}
     for rank, (text, site) in sorted(said.items()):
         where = f" ({readable(site[0])} line {site[1]})" if site[0] else ""
-        parts.append(f"rank {rank} {text}{where}")
-    return f"{what} differs:\n  " + "\n  ".join(parts)
+        alike.setdefault(text + where, []).append(rank)
+    lines = [f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} {text}"
+             for text, ranks in alike.items()]
+    return f"{what} differs:\n  " + "\n  ".join(lines)

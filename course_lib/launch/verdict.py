@@ -1,9 +1,9 @@
 """Reading the board from outside: is a set of ranks stuck for good, and do their calls disagree?
 
-Every waiting stream has one edge: to the stream that has to post the other side of its message, or to the stream whose
-job it waits for. Following the edges ends at somebody who computes (no verdict), in a cycle, or at a rank that has
-returned. The last two are a deadlock if nothing on the path changes between two looks, because counters only grow.
-"""
+Every waiting stream has one edge: to the stream that has to post the other side of its message, or
+to the stream whose job it waits for. Following the edges ends at somebody who computes (no
+verdict), in a cycle, or at a rank that has returned. The last two are a deadlock if nothing on the
+path changes between two looks, because counters only grow. """
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def next_node(board: Board, node: Node) -> Node | None:
 
 
 def find_stuck(board: Board) -> list[Node]:
-    """A path of streams that cannot move, ending in a cycle or at a rank that has returned; [] if there is none."""
+    """A path of streams that cannot move, ending in a cycle or at a rank that has returned; [] if
+    there is none.
+    """
     for rank in range(board.world_size):
         path, node = [], (rank, 0)
         while True:
@@ -52,7 +54,8 @@ def find_stuck(board: Board) -> list[Node]:
 
 def snapshot(board: Board, path: list[Node]) -> tuple:
     """Everything on the path that would change if one of its streams moved."""
-    return tuple((node, board.life(node[0]), board.blocked(*node), board.jobs(*node)) for node in path)
+    return tuple((node, board.life(node[0]), board.blocked(*node), board.jobs(*node))
+                 for node in path)
 
 
 def all_waiting(board: Board) -> list[Node]:
@@ -76,7 +79,8 @@ def waiter(board: Board, node: Node) -> Waiter:
     if blocked is None:
         return Waiter(rank, "an idle background stream", peer, str(stream), _name(peer_stream))
     if blocked.kind == ON_JOB:
-        return Waiter(rank, f"wait for background job {blocked.k}", peer, _name(stream), _name(peer_stream),
+        return Waiter(rank, f"wait for background job {blocked.k}", peer, _name(stream),
+                      _name(peer_stream),
                       blocked.site)
     call = current_call(board, rank, blocked.comm) if blocked.collective else ""
     what = doing({SEND: "send", RECV: "recv"}[blocked.direction], blocked.peer, call)
@@ -91,9 +95,11 @@ def current_call(board: Board, rank: int, comm: int) -> str:
 
 
 def last_call(board: Board, rank: int) -> tuple[str, tuple[str, int]] | None:
-    """The newest collective call that the rank has written down, over all its communicators, and its line."""
+    """The newest collective call that the rank has written down, over all its communicators, and
+    its line.
+    """
     found = None
-    for crc, members in _members(board).items():
+    for members in _members(board).values():
         if rank in members and (number := board.call_count(rank, members[rank])):
             record = board.call(rank, members[rank], number)
             found = (f"{record.text.split(' ')[0]} #{number}", record.site) if record else found
@@ -102,7 +108,7 @@ def last_call(board: Board, rank: int) -> tuple[str, tuple[str, int]] | None:
 
 def differing_call(board: Board) -> tuple[int, dict[int, CallRecord]] | None:
     """The first call that two ranks of a communicator describe differently, and what each wrote."""
-    for crc, members in _members(board).items():
+    for members in _members(board).values():
         newest = max(board.call_count(rank, comm) for rank, comm in members.items())
         for number in range(max(1, newest - 15), newest + 1):
             said = {rank: record for rank, comm in members.items()

@@ -1,0 +1,71 @@
+"""dry_run: the trace of a run that does not take place.
+
+The same function runs once per rank, alone, on meta tensors (shapes without values), with a Group
+that only records: a send is forgotten, a receive is over at once. The Trace equals the one of
+`run_ranks`, except for the wall clock, as long as what the function does depends on shapes and not
+on values. It is how 256 ranks are shown on a laptop. """
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch.utils._pytree import tree_map
+
+from .group import Context, Group
+from .launch import errors
+from .recorder import Recorder, make_trace
+from .trace import Trace
+from .transport import DryTransport
+
+
+class ValueNeeded(RuntimeError):
+    """The function looked at the value of a tensor; in a dry run tensors have none."""
+
+
+def dry_run(fn, world_size: int, *args, record: bool | str = True, **kwargs) -> Trace:
+    """The Trace of fn(group, *args, **kwargs) on `world_size` ranks, without processes and without
+    numbers.
+
+    Tensors and modules among the arguments are replaced by meta tensors, and so is every tensor
+    that fn makes. Ranks that would deadlock are not noticed here; `replay` of the trace reports
+    them.
+
+    Raises ValueNeeded when fn asks for a tensor's value (`.item()`, `if x > 0`), ValueError for a
+    bad world_size. Cost: about 20 us per message on top of fn itself (256 ranks in a ring, 130,560
+    exchanges: a few seconds). """
+    if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
+        raise ValueError(f"world_size={world_size!r}: must be a whole number of at least 1")
+    rows = {}
+    for rank in range(world_size):
+        recorder = Recorder(time.perf_counter(), memory=record is True)
+        context = Context(rank, world_size, DryTransport(), torch.device("meta"), recorder=recorder)
+        group = Group(context, "world", tuple(range(world_size)))
+        with torch.device("meta"):
+            mine, options = tree_map(_to_meta, (args, kwargs))
+            try:
+                with recorder:
+                    fn(group, *mine, **options)
+            except (RuntimeError, NotImplementedError) as error:
+                raise _explained(error, rank) from error
+        rows[rank] = recorder.programs
+    return make_trace(world_size, rows, errors.readable)
+
+
+def _to_meta(value):
+    if isinstance(value, torch.nn.Module):
+        import copy
+
+        return copy.deepcopy(value).to("meta")
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+
+def _explained(error: Exception, rank: int) -> Exception:
+    """The same error, unless it comes from a meta tensor that has no value to give."""
+    if "meta" not in str(error):
+        return error
+    return ValueNeeded(
+        f"rank {rank} needs the value of a tensor ({error}): what it does then depends on data, "
+        "and a "
+        "dry run has none. Use run_ranks, or decide by shapes"
+    )
