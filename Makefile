@@ -16,13 +16,15 @@ VENV := .venv
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-.PHONY: help install lab test soak notebooks clean
+.PHONY: help install lab work test soak notebooks picture clean
 
 help:
 	@echo "make lab        open the course in JupyterLab (the first call installs it in $(VENV))"
+	@echo "make work       copy new exercises to work/, where you answer them (lab does it too)"
 	@echo "make test       check everything, within 10 minutes"
 	@echo "make soak       the longer checks, within 30 minutes"
-	@echo "make notebooks  run the notebooks again and store what they show"
+	@echo "make notebooks  run the notebooks again, store what they show, derive the exercises"
+	@echo "make picture    draw the picture of README.md again"
 	@echo "make install    build $(VENV) only"
 	@echo "make clean      remove $(VENV) and build/ (your work/ stays)"
 	@echo
@@ -33,8 +35,12 @@ $(STAMP): pyproject.toml constraints.txt
 
 install: $(STAMP)
 
-lab: $(STAMP)
-	$(RUN) -m jupyterlab notebooks/00_start.ipynb --ServerApp.root_dir="$(CURDIR)" $(LAB_ARGS)
+work: $(STAMP)
+	@$(RUN) tools/make_work.py
+
+lab: work
+	$(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" \
+		--LabApp.default_url=/lab/tree/notebooks/00_start.ipynb $(LAB_ARGS)
 
 test: $(STAMP)
 	$(RUN) tools/run_checks.py test
@@ -44,6 +50,10 @@ soak: $(STAMP)
 
 notebooks: $(STAMP)
 	$(RUN) tools/make_notebooks.py $(if $(FRESH),--fresh) $(FILES)
+	$(RUN) tools/make_exercises.py
+
+picture: $(STAMP)
+	$(RUN) tools/make_picture.py
 
 clean:
 	rm -rf $(VENV) build

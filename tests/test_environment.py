@@ -95,4 +95,4 @@ def test_make_asks_for_a_further_index_only_when_told(index):
     command = ["make", "--dry-run", "--always-make", "lab", "PYTHON=python3"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert re.findall(r"--torch-index (\S+)", done.stdout) == ([index] if index else [])
-    assert "-m jupyterlab notebooks/00_start.ipynb" in done.stdout
+    assert "=/lab/tree/notebooks/00_start.ipynb" in done.stdout

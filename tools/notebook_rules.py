@@ -21,7 +21,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 IMAGES = ("image/png", "image/jpeg")
 
 _FOLDERS = "work|root|home|Users|opt|tmp|mnt|srv|var/folders|private/var"
-MACHINE_PATH = re.compile(rf"(?<![\w.~/-])/(?:{_FOLDERS})/\w|\b[A-Za-z]:\\+Users\\|site-packages/")
+MACHINE_PATH = re.compile(rf"(?<![\w.~/+-])/(?:{_FOLDERS})/\w|\b[A-Za-z]:\\+Users\\|site-packages/")
 MARKER = re.compile(r"^\s*#+\s*(?:NBVAL_|PYTEST_VALIDATE)\w+", re.MULTILINE)
 FORBIDDEN = {
     "import *": re.compile(r"^\s*from .+ import \*", re.MULTILINE),

@@ -27,8 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "checks"
 BUDGET_MINUTES = {"test": 10, "soak": 30}
 HANG_FACTOR = 2  # a part that alone takes twice the whole budget hangs, and is stopped
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
-MAC_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 NOTEBOOK_FOLDERS = ("notebooks", "solutions")
 
 
@@ -61,7 +60,7 @@ def python(*arguments):
 
 
 def has_browser():
-    return any(map(shutil.which, CHROMIUM)) or MAC_CHROME.exists()
+    return any(map(shutil.which, CHROMIUM))
 
 
 def nbval_part(name):
