@@ -25,11 +25,11 @@ from pathlib import Path
 
 STARTING, RUNNING, RETURNED, FAILED = range(4)  # life of a rank
 SEND, RECV = 0, 1  # direction of a message, and index into the counters
-FREE, ON_MESSAGE, ON_JOB = range(3)  # what a stream is blocked on
+FREE, ON_MESSAGE, ON_JOB, ON_CALL = range(4)  # what a stream is blocked on
 
 COMMS, STREAMS, FILES = 32, 8, 48  # table sizes per rank
 CALL_SLOTS, CALL_BYTES, TEXT = 16, 192, 160
-SPEC_SLOTS = 8
+SPEC_SLOTS, SHAPE_SLOTS, SHAPE_BYTES = 8, 2, 4096
 FILE_BYTES = 256
 DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8",
           "bool",
@@ -72,7 +72,8 @@ class Layout:
         words = self.spec + COMMS * 2 * world_size * SPEC_SLOTS
         self.files = words * 8
         self.records = self.files + FILES * FILE_BYTES
-        self.size = -(-(self.records + COMMS * CALL_SLOTS * CALL_BYTES) // 4096) * 4096
+        self.shapes = self.records + COMMS * CALL_SLOTS * CALL_BYTES
+        self.size = -(-(self.shapes + COMMS * SHAPE_SLOTS * SHAPE_BYTES) // 4096) * 4096
 
 
 class Board:
@@ -167,6 +168,15 @@ class Board:
         return CallRecord(n, raw[16:16 + length].decode(errors="replace"),
                           (self.file(rank, file), line))
 
+    def shapes(self, rank: int, comm: int, number: int) -> bytes | None:
+        """What the rank said of its tensors in that call (shapes.py), or None while it is not
+        there.
+        """
+        at = self._shapes(rank, comm, number)
+        crc, n, length = struct.unpack_from("<III", self.bytes, at)
+        body = bytes(self.bytes[at + 12:at + 12 + min(length, SHAPE_BYTES - 12)])
+        return body if n == number and crc == zlib.crc32(body) else None
+
     def file(self, rank: int, index: int) -> str:
         at = rank * self.at.size + self.at.files + index * FILE_BYTES
         return bytes(self.bytes[at:at + FILE_BYTES]).rstrip(b"\0").decode(errors="replace")
@@ -181,6 +191,10 @@ class Board:
     def _record(self, rank, comm, number) -> int:
         slot = comm * CALL_SLOTS + number % CALL_SLOTS
         return rank * self.at.size + self.at.records + slot * CALL_BYTES
+
+    def _shapes(self, rank, comm, number) -> int:
+        slot = comm * SHAPE_SLOTS + number % SHAPE_SLOTS
+        return rank * self.at.size + self.at.shapes + slot * SHAPE_BYTES
 
     def mine(self, rank: int) -> Writer:
         return Writer(self, rank)
@@ -270,3 +284,14 @@ class Writer:
                                                                                      b"\0")
             self.files[name] = index
         return self.files[name]
+
+    def shapes(self, comm: int, number: int, body: bytes) -> None:
+        """Say what tensors this rank brings to a call. ValueError when there are too many to write
+        down.
+        """
+        if len(body) > SHAPE_BYTES - 12:
+            raise ValueError(f"the shapes of this call take {len(body)} B, the board has room for "
+                             f"{SHAPE_BYTES - 12}: fewer ranks or tensors of fewer dimensions")
+        at = self.board._shapes(self.rank, comm, number)
+        self.board.bytes[at:at + 12 + len(body)] = struct.pack(
+            "<III", zlib.crc32(body), number, len(body)) + body

@@ -32,7 +32,7 @@ class OpenCall:
 def collective(*agree: str):
     """Decorate `f(x, group, ...)`: the arguments named in `agree` must be equal on all ranks.
 
-    "shape" stands for the shape and dtype of the tensor x, "dtype" for its dtype alone. The
+    "shape" stands for the shape and dtype of the first argument, "shapes" for those of a list. The
     decorated function also takes `name=`, which must agree as well: with it two equal-looking calls
     in different order are an error. Operators inside are not counted one by one; a collective
     records its additions itself (`add_into`). """
@@ -47,7 +47,7 @@ def collective(*agree: str):
             if not isinstance(group, Group):
                 raise TypeError(f"group={group!r}: must be a Group, as the function given to "
                                 "run_ranks receives")
-            x = bound.arguments.get("x")
+            x = next(iter(bound.arguments.values()))
             text = _describe(function.__name__, x, bound.arguments, agree, name)
             outer = begin_call(group, function.__name__, text, name, _first_tensor(x))
             try:
@@ -140,17 +140,19 @@ def _compare(group: Group, text: str, site) -> None:
 
 def _describe(op: str, x, arguments: dict, agree: tuple[str, ...], name: str | None) -> str:
     tensor, parts = _first_tensor(x), [op]
-    if tensor is not None and ("shape" in agree or "dtype" in agree):
+    if tensor is not None and "shape" in agree:
         parts.append(str(tensor.dtype)[6:])
     if tensor is not None and "shape" in agree:
         parts.append(str(tuple(tensor.shape)))
-    parts += [f"{key}={arguments[key]}" for key in agree if key not in ("shape", "dtype")]
+    if tensor is not None and "shapes" in agree:
+        parts += [str(tensor.dtype)[6:], str([tuple(t.shape) for t in x])]
+    parts += [f"{key}={arguments[key]}" for key in agree if not key.startswith(("shape", "dtype"))]
     return " ".join(parts + ([f"name={name!r}"] if name else []))
 
 
 def _first_tensor(x) -> torch.Tensor | None:
     if isinstance(x, (list, tuple)) and x:
-        x = x[0]
+        return _first_tensor(x[0])
     return x if isinstance(x, torch.Tensor) else None
 
 

@@ -15,8 +15,12 @@ from torch.utils._pytree import tree_map
 from .group import Context, Group
 from .launch import errors
 from .recorder import Recorder, make_trace
+from .shapes import NotToldYet
 from .trace import Trace
 from .transport import DryTransport
+
+# Dry runs of all ranks until each knows the sizes that the others bring; one where sizes are equal
+PASSES = 8
 
 
 class ValueNeeded(RuntimeError):
@@ -36,20 +40,34 @@ def dry_run(fn, world_size: int, *args, record: bool | str = True, **kwargs) -> 
     exchanges: a few seconds). """
     if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
         raise ValueError(f"world_size={world_size!r}: must be a whole number of at least 1")
+    transport = DryTransport()
+    for _ in range(PASSES):
+        transport.missed = False
+        rows = _all_ranks(fn, world_size, transport, args, kwargs, record)
+        if not transport.missed:
+            return make_trace(world_size, rows, errors.readable)
+    raise ValueNeeded(f"after {PASSES} dry runs a rank still waits to hear what another brings to "
+                      "a "
+                      "collective: the sizes depend on each other. Use run_ranks")
+
+
+def _all_ranks(fn, world_size, transport, args, kwargs, record) -> dict[int, dict]:
     rows = {}
     for rank in range(world_size):
         recorder = Recorder(time.perf_counter(), memory=record is True)
-        context = Context(rank, world_size, DryTransport(), torch.device("meta"), recorder=recorder)
+        context = Context(rank, world_size, transport, torch.device("meta"), recorder=recorder)
         group = Group(context, "world", tuple(range(world_size)))
         with torch.device("meta"):
             mine, options = tree_map(_to_meta, (args, kwargs))
             try:
                 with recorder:
                     fn(group, *mine, **options)
+            except NotToldYet:
+                pass  # this rank goes further in the next pass
             except (RuntimeError, NotImplementedError) as error:
                 raise _explained(error, rank) from error
         rows[rank] = recorder.programs
-    return make_trace(world_size, rows, errors.readable)
+    return rows
 
 
 def _to_meta(value):

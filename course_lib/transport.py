@@ -63,7 +63,14 @@ class TorchTransport:
 
 
 class DryTransport:
-    """Posts nothing: a receive is over at once and leaves its (meta) tensor as it was."""
+    """Posts nothing: a receive is over at once and leaves its (meta) tensor as it was.
+
+    `said` is what the ranks of one dry run told of their tensors' shapes; `missed`, that a rank
+    asked for another's before that one had its turn. """
+
+    def __init__(self):
+        self.said: dict = {}
+        self.missed = False
 
     def post(self, ops: list[tuple[int, torch.Tensor, int, int]]) -> list:
         return [self] * len(ops)

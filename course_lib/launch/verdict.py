@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 
-from ..board import FAILED, ON_JOB, RECV, RETURNED, SEND, Board, CallRecord
+from ..board import FAILED, ON_CALL, ON_JOB, RECV, RETURNED, SEND, Board, CallRecord
 from ..waitfor import Waiter, doing
 
 Node = tuple[int, int]  # rank, and the rank's own number of a stream
@@ -29,6 +29,9 @@ def next_node(board: Board, node: Node) -> Node | None:
     theirs = board.find_comm(blocked.peer, board.comm_crc(rank, blocked.comm))
     if theirs is None:
         return blocked.peer, 0
+    if blocked.kind == ON_CALL:
+        begun = board.call_count(blocked.peer, theirs) >= blocked.k
+        return None if begun else (blocked.peer, board.stream_of(blocked.peer, theirs))
     posted = board.posted(blocked.peer, theirs, blocked.collective, 1 - blocked.direction, rank)
     return None if posted >= blocked.k else (blocked.peer, board.stream_of(blocked.peer, theirs))
 
@@ -83,6 +86,9 @@ def waiter(board: Board, node: Node) -> Waiter:
                       _name(peer_stream),
                       blocked.site)
     call = current_call(board, rank, blocked.comm) if blocked.collective else ""
+    if blocked.kind == ON_CALL:
+        return Waiter(rank, f"{call} for rank {blocked.peer} to begin it", peer, _name(stream),
+                      _name(peer_stream), blocked.site)
     what = doing({SEND: "send", RECV: "recv"}[blocked.direction], blocked.peer, call)
     return Waiter(rank, what, peer, _name(stream), _name(peer_stream), blocked.site)
 
