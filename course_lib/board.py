@@ -13,7 +13,8 @@ everybody may read all of it at any moment. From it follow both promises of the 
   abort or add nonsense.
 
 Records carry a crc32 because a reader may see them half written; a wrong checksum means "not there
-yet". """
+yet".
+"""
 
 from __future__ import annotations
 

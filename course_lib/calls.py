@@ -3,7 +3,8 @@ bracketed in the trace.
 
 All ranks of a group must make the same calls in the same order. The k-th call of one rank belongs
 to the k-th of every other; before any data moves, each rank writes down what it is about to do and
-reads what the others wrote. """
+reads what the others wrote.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def collective(*agree: str):
     "shape" stands for the shape and dtype of the first argument, "shapes" for those of a list. The
     decorated function also takes `name=`, which must agree as well: with it two equal-looking calls
     in different order are an error. Operators inside are not counted one by one; a collective
-    records its additions itself (`add_into`). """
+    records its additions itself (`add_into`).
+    """
     def decorate(function):
         signature = inspect.signature(function)
 

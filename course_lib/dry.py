@@ -3,7 +3,8 @@
 The same function runs once per rank, alone, on meta tensors (shapes without values), with a Group
 that only records: a send is forgotten, a receive is over at once. The Trace equals the one of
 `run_ranks`, except for the wall clock, as long as what the function does depends on shapes and not
-on values. It is how 256 ranks are shown on a laptop. """
+on values. It is how 256 ranks are shown on a laptop.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def dry_run(fn, world_size: int, *args, record: bool | str = True, **kwargs) -> 
 
     Raises ValueNeeded when fn asks for a tensor's value (`.item()`, `if x > 0`), ValueError for a
     bad world_size. Cost: about 20 us per message on top of fn itself (256 ranks in a ring, 130,560
-    exchanges: a few seconds). """
+    exchanges: a few seconds).
+    """
     if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
         raise ValueError(f"world_size={world_size!r}: must be a whole number of at least 1")
     transport = DryTransport()

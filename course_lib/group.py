@@ -6,7 +6,8 @@ that uses a Group cannot tell which. Ranks are numbered 0..size-1 inside the gro
 which rank of the world each one is.
 
 Every message is recorded and published on the board, so that the launcher can say who waits for
-whom. """
+whom.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ class Group:
         `into`.
 
         The primitive of every symmetric step: it cannot deadlock, because the receive is posted
-        with the send. """
+        with the send.
+        """
         if to == self.rank and frm == self.rank:
             return into.copy_(out)
         handles = self._start([(RECV, into, frm), (SEND, out, to)])

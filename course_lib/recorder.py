@@ -4,7 +4,8 @@ Trace.
 Computation and memory are seen by a dispatch mode, operator by operator, forward and backward;
 releases by a finaliser on each storage. Between two communications everything computed is one
 `compute` event. With `record="calls"` only the communication is recorded, which costs a tuple per
-message. """
+message.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def learner_site() -> tuple[str, int]:
     """File and line of the innermost frame that is not ours, torch's or the standard library's.
 
     A call that no learner's code made (a gradient hook, say) is put on the library line that made
-    it. """
+    it.
+    """
     frame = sys._getframe(1)
     library = None
     while frame is not None:
@@ -142,7 +144,8 @@ class Recorder:
             self.hold(tensor, "other")
 
     def _dead(self, key: int) -> None:
-        self._change("free", key)
+        if self.memory:
+            self._change("free", key)
         del self.held[key]
 
     def _change(self, kind: str, key: int) -> None:

@@ -3,7 +3,8 @@
 A gather of ragged parts, a scatter or an all-to-all needs the sizes before the data. Inside
 `run_ranks` they are read from the board, so that the messages of a trace are the data alone;
 without a board (torchrun) they travel first, in one small message per pair of ranks. A dry run
-reads what the other ranks' dry runs have said. """
+reads what the other ranks' dry runs have said.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ def share_shapes(parts: list[torch.Tensor], group: Group, of: list[int] | None =
     mine = [(str(part.dtype)[6:], tuple(part.shape)) for part in parts]
     wanted = [rank for rank in (range(group.size) if of is None else of) if rank != group.rank]
     if isinstance(group._transport, DryTransport):
+        group._transport.said[group._call.channel, group.ranks[group.rank]] = mine
         theirs = {rank: _from_other_runs(mine, rank, group) for rank in wanted}
     elif group._context.board is not None:
         theirs = _from_board(mine, wanted, group)
@@ -87,7 +89,6 @@ def _by_messages(mine: list[Spec], wanted: list[int], group: Group) -> dict[int,
 def _from_other_runs(mine: list[Spec], rank: int, group: Group) -> list[Spec]:
     """What that rank said in its own dry run; until it has had one, the same as this rank brings."""
     said, channel = group._transport.said, group._call.channel
-    said[channel, group.ranks[group.rank]] = mine
     if (channel, group.ranks[rank]) not in said:
         group._transport.missed = True
         if not mine:
