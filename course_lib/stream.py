@@ -78,6 +78,7 @@ class Stream:
             context.writer.jobs(self.number, given=self.given)
         if self.dry:
             self._run(job)
+            job.done.set()
         else:
             self.jobs.put(job)
         return job
@@ -86,7 +87,12 @@ class Stream:
         if self.group._context.recorder:
             self.group._context.recorder.thread.stream = self.name
         while True:
-            self._run(self.jobs.get())
+            job = self.jobs.get()
+            self._run(job)
+            # From here on only the owner holds the job: what dies with it dies in the owner's
+            # program, and not whenever this thread gets on.
+            done, job = job.done, None
+            done.set()
 
     def _run(self, job: Job) -> None:
         context, recorder = self.group._context, self.group._context.recorder
@@ -108,4 +114,3 @@ class Stream:
             recorder.thread.stream = before
         if context.writer:
             context.writer.jobs(self.number, done=job.number)
-        job.done.set()
