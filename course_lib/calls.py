@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .group import CallError, Group
+from .context import CallError
+from .group import Group
 from .recorder import learner_site
 
 
@@ -45,7 +46,7 @@ def collective(*agree: str):
         def call(*args, name: str | None = None, **kwargs):
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            group = bound.arguments["group"]
+            group = bound.arguments.get("group") or bound.arguments.get("inner")
             if not isinstance(group, Group):
                 raise TypeError(f"group={group!r}: must be a Group, as the function given to "
                                 "run_ranks receives")

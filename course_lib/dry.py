@@ -16,7 +16,8 @@ from contextlib import contextmanager
 import torch
 from torch.utils._pytree import tree_map
 
-from .group import Context, Group
+from .context import Context
+from .group import Group
 from .launch import errors
 from .recorder import Recorder, make_trace
 from .shapes import NotToldYet

@@ -12,72 +12,14 @@ whom.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import zlib
-from dataclasses import dataclass, field
 
 import torch
 
-from .board import DTYPES, ON_MESSAGE, RECV, SEND, Board, Writer
-from .recorder import Recorder, learner_site, library_line
+from .board import DTYPES, ON_MESSAGE, RECV, SEND
+from .context import KINDS, CallError, Context, Handle, probe
+from .recorder import learner_site, library_line
 from .trace import MAIN
-
-KINDS = {SEND: ("send", "isend"), RECV: ("recv", "irecv")}
-PROBE_BYTES = 1 << 16  # how much of a tensor is compared between isend and wait
-
-
-class CallError(RuntimeError):
-    """Two ranks disagree about a call or a message; `said` maps ranks to (what they do, their
-    line).
-    """
-
-    def __init__(self, what: str, said: dict[int, tuple[str, tuple[str, int]]]):
-        lines = ", ".join(f"rank {r} {text}" for r, (text, _) in sorted(said.items()))
-        super().__init__(f"{what} differs: {lines}")
-        self.what, self.said = what, said
-
-    def __reduce__(self):
-        return CallError, (self.what, self.said)
-
-
-@dataclass
-class Context:
-    """What the groups of one rank share. Board and recorder are None where there is none (torchrun,
-    record=False).
-    """
-
-    rank: int
-    world_size: int
-    transport: object
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    board: Board | None = None
-    writer: Writer | None = None
-    recorder: Recorder | None = None
-    # Requests not waited for yet -> (what, peer, site)
-    open: dict[int, tuple] = field(default_factory=dict)
-    # (communicator, number, op, site) of every collective
-    calls: list[tuple] = field(default_factory=list)
-    requests: itertools.count = field(default_factory=itertools.count)
-
-
-class Handle:
-    """A message on its way. `wait()` returns when the tensor may be used (or, for a send,
-    overwritten).
-    """
-
-    def __init__(self, group, direction, tensor, peer, k, work, site, source):
-        self.group, self.direction, self.tensor = group, direction, tensor
-        self.peer, self.k, self.work, self.site, self.source = peer, k, work, site, source
-        self.collective = group._call is not None
-        self.probe = None
-        self.request = next(group._context.requests)
-        group._context.open[self.request] = (KINDS[direction][1], peer, site)
-
-    def wait(self) -> None:
-        """Block until the message is through. RuntimeError if a sent tensor was changed
-        meanwhile.
-        """
-        self.group._wait([self], library_line())
 
 
 class Group:
@@ -92,6 +34,7 @@ class Group:
         self.name, self.stream_name = name, stream
         self.device = context.device
         self._context, self._transport = context, transport or context.transport
+        self.axes: dict[tuple[int, ...], list[Group]] = {}  # made once by collectives.axis_groups
         self._counts: dict[tuple, int] = {}
         self._call = None  # the collective that is running on this group, see calls.py
         self._calls, self._splits, self._tags = 0, 0, zlib.crc32(name.encode())
@@ -156,8 +99,8 @@ class Group:
                              "exactly one list")
         from .calls import begin_call, end_call
 
-        begin_call(self, "split", f"split into {[list(part) for part in groups]}", None)
-        end_call(self)
+        text = f"split into {[list(part) for part in groups]}"
+        end_call(self, begin_call(self, "split", text, None))
         self._splits += 1
         index = next(i for i, part in enumerate(groups) if self.rank in part)
         return Group(self._context, f"{self.name}/{self._splits}.{index}",
@@ -234,7 +177,7 @@ class Group:
         if record:
             for handle in handles:
                 if handle.direction == SEND and not handle.collective:
-                    handle.probe = _probe(handle.tensor)
+                    handle.probe = probe(handle.tensor)
                 self._record(KINDS[handle.direction][1], handle)
         return handles
 
@@ -253,7 +196,7 @@ class Group:
                     self._compare(handle.direction, handle.tensor, handle.peer, handle.k,
                                   handle.site)
             context.open.pop(handle.request, None)
-            if handle.probe is not None and handle.probe != _probe(handle.tensor):
+            if handle.probe is not None and handle.probe != probe(handle.tensor):
                 raise RuntimeError(f"the tensor sent to rank {handle.peer} was changed between "
                                    "isend and wait: "
                                    "the peer may have received either value. Wait first, or send a "
@@ -322,14 +265,3 @@ class Group:
             context.rank: (f"{verb[direction]} {nbytes} B of {dtype}", site),
             peer: (f"{verb[1 - direction]} {said[1]} B of {said[0]}", stuck.site if stuck
                    else ("", 0))})
-
-
-def _probe(tensor: torch.Tensor) -> int | None:
-    """A checksum of the first 64 KiB of a CPU tensor, to see whether somebody writes to what is
-    being sent.
-    """
-    if tensor.device.type != "cpu" or not tensor.numel():
-        return None
-    with torch._C._DisableTorchDispatch():
-        raw = tensor.reshape(-1).view(torch.uint8)[:PROBE_BYTES]
-        return zlib.adler32(raw.numpy())

@@ -66,8 +66,9 @@ def _is_strategy(file: str) -> bool:
     return file.startswith(_HERE) and file not in _ENGINE
 
 
-_ENGINE = {str(Path(_HERE, name)) for name in ("calls.py", "dry.py", "group.py", "recorder.py",
-                                               "stream.py", "transport.py", "launch/child.py")}
+_ENGINE = {str(Path(_HERE, name)) for name in (
+    "calls.py", "context.py", "dry.py", "group.py", "recorder.py", "stream.py", "transport.py",
+    "launch/child.py")}
 
 
 class Recorder:
@@ -191,8 +192,8 @@ class Recorder:
 def _unpack(packed):
     detached, version = packed
     if detached._version != version:
-        raise RuntimeError("a tensor saved for the backward pass has been changed in place since: it "
-                           f"is at version {detached._version}, the forward pass used {version}")
+        raise RuntimeError("a tensor saved for the backward pass has been changed in place since: "
+                           f"it is at version {detached._version}, the forward pass used {version}")
     return detached
 
 

@@ -74,7 +74,7 @@ def _from_board(mine: list[Spec], wanted: list[int], group: Group) -> dict[int, 
 def _by_messages(mine: list[Spec], wanted: list[int], group: Group) -> dict[int, list[Spec]]:
     body = json.dumps(mine).encode()
     if len(body) > HEADER:
-        raise ValueError(f"the shapes of this call take {len(body)} B: at most {HEADER} B can be "
+        raise ValueError(f"the shapes of this call take {len(body)} B: at most {HEADER} B can "
                          "sent ahead")
     header = torch.tensor(list(body.ljust(HEADER)), dtype=torch.uint8, device=group.device)
     found = {}

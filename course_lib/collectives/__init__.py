@@ -19,6 +19,11 @@ ring_reduce_scatter nothing        sum of all parts r      W-1 steps, (W-1)/W n 
 all_reduce(x, g)    x              x                       as ring_all_reduce
 ring_all_reduce     x              x                       2(W-1) steps, 2(W-1)/W n sent
 naive_all_reduce    x              x                       root: 2(W-1) steps, (W-1)n sent
+tree_all_reduce     x              x                       2 ceil(log2 W) steps of n
+recursive_doubling_ x              x                       log2 W steps of n
+rabenseifner_       x              x                       2 log2 W steps, 2(W-1)/W n sent
+hierarchical_(x, inner, outer)     x                       see recursive.py
+torus_(x, g, shape) x              x                       2(X-1)+2(Y-1) steps on X x Y
 all_to_all          nothing        list, part r of each    as pairwise_all_to_all
 pairwise_all_to_all nothing        list, part r of each    W-1 steps, n minus the own part
 ==================  =============  ======================  ==================================
@@ -40,6 +45,13 @@ from .many import (
     ring_all_gather,
     ring_reduce_scatter,
 )
+from .recursive import (
+    hierarchical_all_reduce,
+    rabenseifner_all_reduce,
+    recursive_doubling_all_reduce,
+    torus_all_reduce,
+    tree_all_reduce,
+)
 from .rooted import broadcast, gather, reduce, scatter, tree_broadcast, tree_reduce
 
 __all__ = [
@@ -49,14 +61,19 @@ __all__ = [
     "barrier",
     "broadcast",
     "gather",
+    "hierarchical_all_reduce",
     "naive_all_reduce",
     "pairwise_all_to_all",
+    "rabenseifner_all_reduce",
+    "recursive_doubling_all_reduce",
     "reduce",
     "reduce_scatter",
     "ring_all_gather",
     "ring_all_reduce",
     "ring_reduce_scatter",
     "scatter",
+    "torus_all_reduce",
+    "tree_all_reduce",
     "tree_broadcast",
     "tree_reduce",
 ]

@@ -1,4 +1,4 @@
-"""Many to many: barrier, all-gather, reduce-scatter, all-to-all (contracts: the package's table)."""
+"""Many to many: barrier, all-gather, reduce-scatter, all-to-all (contracts: the package)."""
 
 from __future__ import annotations
 

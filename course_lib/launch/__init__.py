@@ -108,8 +108,8 @@ def _pickled(fn, args, kwargs) -> bytes:
         return pickling.dumps((fn, args, kwargs))
     except Exception as error:
         name = getattr(fn, "__name__", repr(fn))
-        raise TypeError(f"{name} or one of its arguments cannot be sent to the ranks: {error}. Open "
-                        "files, locks and running threads stay where they are; make them inside "
+        raise TypeError(f"{name} or one of its arguments cannot be sent to the ranks: {error}. "
+                        "Open files, locks and running threads stay where they are; make them inside "
                         "the function") from None
 
 

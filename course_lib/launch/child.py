@@ -22,7 +22,8 @@ import torch.distributed as dist
 
 from .. import board as boards
 from .. import collectives, stream  # noqa: F401 - imported once by the fork server, for all ranks
-from ..group import CallError, Context, Group
+from ..context import CallError, Context
+from ..group import Group
 from ..recorder import Recorder, learner_site
 from ..transport import GlooTransport, TorchTransport
 from . import pickling

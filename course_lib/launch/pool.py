@@ -27,7 +27,8 @@ _forkserver_works: bool | None = None
 _spares: list[tuple[float, object, object]] = []
 PATIENCE = 60.0  # seconds for a new process to import torch on a busy machine
 PRELOADED = tuple(f"course_lib.{name}" for name in (
-    "board", "calls", "collectives", "group", "launch", "recorder", "stream", "trace", "transport"))
+    "board", "calls", "collectives", "context", "group", "launch", "recorder", "stream",
+    "trace", "transport"))
 METHODS = ("auto", "forkserver", "spares")
 
 

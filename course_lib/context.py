@@ -1,0 +1,80 @@
+"""What the groups of one rank share, and a message on its way."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from dataclasses import dataclass, field
+
+import torch
+
+from .board import RECV, SEND, Board, Writer
+from .recorder import Recorder, library_line
+
+KINDS = {SEND: ("send", "isend"), RECV: ("recv", "irecv")}
+PROBE_BYTES = 1 << 16  # how much of a tensor is compared between isend and wait
+
+
+class CallError(RuntimeError):
+    """Two ranks disagree about a call or a message; `said` maps ranks to (what they do, their
+    line).
+    """
+
+    def __init__(self, what: str, said: dict[int, tuple[str, tuple[str, int]]]):
+        lines = ", ".join(f"rank {r} {text}" for r, (text, _) in sorted(said.items()))
+        super().__init__(f"{what} differs: {lines}")
+        self.what, self.said = what, said
+
+    def __reduce__(self):
+        return CallError, (self.what, self.said)
+
+
+@dataclass
+class Context:
+    """What the groups of one rank share. Board and recorder are None where there is none (torchrun,
+    record=False).
+    """
+
+    rank: int
+    world_size: int
+    transport: object
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    board: Board | None = None
+    writer: Writer | None = None
+    recorder: Recorder | None = None
+    # Requests not waited for yet -> (what, peer, site)
+    open: dict[int, tuple] = field(default_factory=dict)
+    # (communicator, number, op, site) of every collective
+    calls: list[tuple] = field(default_factory=list)
+    requests: itertools.count = field(default_factory=itertools.count)
+
+
+class Handle:
+    """A message on its way. `wait()` returns when the tensor may be used (or, for a send,
+    overwritten).
+    """
+
+    def __init__(self, group, direction, tensor, peer, k, work, site, source):
+        self.group, self.direction, self.tensor = group, direction, tensor
+        self.peer, self.k, self.work, self.site, self.source = peer, k, work, site, source
+        self.collective = group._call is not None
+        self.probe = None
+        self.request = next(group._context.requests)
+        group._context.open[self.request] = (KINDS[direction][1], peer, site)
+
+    def wait(self) -> None:
+        """Block until the message is through. RuntimeError if a sent tensor was changed
+        meanwhile.
+        """
+        self.group._wait([self], library_line())
+
+
+def probe(tensor: torch.Tensor) -> int | None:
+    """A checksum of the first 64 KiB of a CPU tensor, to see whether somebody writes to what is
+    being sent.
+    """
+    if tensor.device.type != "cpu" or not tensor.numel():
+        return None
+    with torch._C._DisableTorchDispatch():
+        raw = tensor.reshape(-1).view(torch.uint8)[:PROBE_BYTES]
+        return zlib.adler32(raw.numpy())
