@@ -166,6 +166,14 @@ def test_picker_replays_in_place_with_one_message(monkeypatch):
     assert 1 <= len(sent) <= 2
 
 
+def test_a_timeline_may_stand_in_the_place_of_a_machine():
+    ready = replay(ring_trace(8), unit())
+    picker = machine_picker(ring_trace(4), {"4 ranks": unit(), "8 ranks": ready})
+    picker.choice.value = "8 ranks"
+    assert len(picker.view.data["panels"][0]["rows"]) == 8
+    assert repr(picker).startswith("Timeline of 8 ranks on unit: 112 messages")
+
+
 def test_error_in_a_control_is_visible_and_goes_away():
     small = Event("compute", label="F0")
     picker = machine_picker(Trace(1, {(0, "main"): [small]}), {"unit": unit(), "broken": 7})

@@ -74,7 +74,10 @@ class MachinePicker(ipywidgets.VBox):
         super().__init__([self.choice, self.view])
 
     def _data(self) -> dict:
-        return timeline_data(timeline_of(self.run, self.machines[self.choice.value]), self.ranks)
+        chosen = self.machines[self.choice.value]
+        if isinstance(chosen, Timeline):
+            return timeline_data(chosen, self.ranks)
+        return timeline_data(timeline_of(self.run, chosen), self.ranks)
 
     def pick(self, _change=None) -> None:
         """Replay on the machine chosen now."""
@@ -91,7 +94,10 @@ class MachinePicker(ipywidgets.VBox):
 
 
 def machine_picker(run, machines: dict, ranks=None) -> MachinePicker:
-    """One run on several machines: a Run or Trace, {name: Machine}, and the ranks to show."""
+    """One run on several machines: a Run or Trace, {name: Machine}, and the ranks to show.
+
+    In the place of a Machine, a Timeline is shown as it is: the same program on more ranks, say.
+    """
     return MachinePicker(run, machines, ranks)
 
 
