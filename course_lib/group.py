@@ -72,13 +72,25 @@ class Group:
         """
         return self._start([(RECV, tensor, frm)])[0]
 
-    def exchange(self, out: torch.Tensor, to: int, into: torch.Tensor, frm: int) -> torch.Tensor:
-        """Send `out` to one peer while `into` is filled by another (or the same) one; returns
-        `into`.
+    def expect(self, into: torch.Tensor, frm: int) -> Handle | tuple[torch.Tensor, int]:
+        """Announce what a later `exchange(out, to, expected)` receives, in the order of the calls.
+
+        gloo posts the receive now, so that it is there before the message; NCCL with its exchange.
+        """
+        return self.irecv(into, frm) if self._transport.posts_ahead else (into, frm)
+
+    def exchange(self, out: torch.Tensor, to: int, into, frm: int | None = None) -> torch.Tensor:
+        """Send `out` to one peer while another (or the same) one fills `into`; return `into`.
 
         The primitive of every symmetric step: it cannot deadlock, because the receive is posted
-        with the send.
+        with the send. `into` may also be what `expect` returned; `frm` is then left out.
         """
+        if isinstance(into, Handle):
+            handles = [into, *self._start([(SEND, out, to)])]
+            self._wait(handles, handles[1].source)
+            return into.tensor
+        if isinstance(into, tuple):
+            into, frm = into
         if to == self.rank and frm == self.rank:
             return into.copy_(out)
         handles = self._start([(RECV, into, frm), (SEND, out, to)])

@@ -18,6 +18,8 @@ class GlooTransport:
     torch.distributed.
     """
 
+    posts_ahead = True
+
     def __init__(self, process_group):
         self.backend = process_group._get_backend(torch.device("cpu"))
 
@@ -44,6 +46,8 @@ class GlooTransport:
 class TorchTransport:
     """Any backend of torch.distributed, NCCL above all, by batched point-to-point operations."""
 
+    posts_ahead = False  # NCCL runs the operations of a pair in the order in which they were posted
+
     def __init__(self, process_group=None):
         self.process_group = process_group
 
@@ -67,6 +71,8 @@ class DryTransport:
 
     `said` is what the ranks of one dry run told of their tensors' shapes; `missed`, that a rank
     asked for another's before that one had its turn. """
+
+    posts_ahead = True
 
     def __init__(self):
         self.said: dict = {}

@@ -6,7 +6,7 @@ import torch
 
 from ..calls import collective
 from ..group import Group
-from .checked import check_tensor
+from .checked import check_segments, check_tensor
 from .many import cut, pass_around, ring_reduce_scatter
 from .rooted import broadcast, reduce
 
@@ -42,8 +42,7 @@ def ring_all_reduce(x: torch.Tensor, group: Group, segments: int = 1,
     "Bandwidth optimal all-reduce algorithms for clusters of workstations").
     """
     check_tensor(x, group, op)
-    if not isinstance(segments, int) or segments < 1:
-        raise ValueError(f"segments={segments!r}: must be a whole number of at least 1")
+    check_segments(segments)
     chunks = list(x.view(-1).tensor_split(group.size))
     chunks[group.rank].copy_(ring_reduce_scatter(chunks, group, op, segments))
     pass_around([cut(chunk, segments) for chunk in chunks], group)

@@ -28,6 +28,11 @@ def check_op(op: str, x: torch.Tensor) -> None:
         raise ValueError(f"op='mean' on {x.dtype}: a mean needs a floating-point tensor")
 
 
+def check_segments(segments: int) -> None:
+    if not isinstance(segments, int) or segments < 1:
+        raise ValueError(f"segments={segments!r}: must be a whole number of at least 1")
+
+
 def check_root(root: int, group: Group) -> None:
     if not isinstance(root, int) or not 0 <= root < group.size:
         raise ValueError(f"root={root!r}: must be a rank of the group, 0..{group.size - 1}")

@@ -57,7 +57,7 @@ def ring_reduce_scatter(parts: list[torch.Tensor], group: Group, op: str = "sum"
     """
     parts = check_parts(parts, group, op)
     r, W = group.rank, group.size
-    partial = group.hold(parts[(r - 1) % W].clone(memory_format=torch.contiguous_format), "buffer")
+    partial = parts[(r - 1) % W] if W > 1 else parts[0].clone()
     for step in range(W - 1):
         into = parts[(r - step - 2) % W]
         incoming = scratch(into, group)

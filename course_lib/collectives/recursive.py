@@ -145,7 +145,7 @@ def _over_axes(x: torch.Tensor, axes: list[Group], op: str) -> torch.Tensor:
 
 
 def _fold(x: torch.Tensor, group: Group, op: str):
-    """Make W a power of two: of the first 2(W - size) ranks, the odd ones add theirs to the one before.
+    """Make W a power of two: of the first 2(W - size) ranks, odd ones add theirs to the one before.
 
     Returns the rank's place among those that go on (None for the others), their number, and a
     function from a place to a rank.
