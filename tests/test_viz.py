@@ -1,6 +1,5 @@
 """Views: what they draw, text forms, static pictures, pages, and errors that people can see."""
 
-import inspect
 import re
 import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ import pytest
 
 from course_lib.machine import dgx_h100, unit
 from course_lib.trace import Event, Trace
+from course_lib.virtual_time import replay
 from course_lib.viz import (
     MEANINGS,
     View,
@@ -24,8 +24,7 @@ from course_lib.viz import (
     wait_for,
 )
 from course_lib.viz import view as view_module
-from course_lib.viz.rows import bytes_text, clock, time_text
-from course_lib.viz.timeline_view import timeline_data
+from course_lib.viz.rows import bytes_text, clock, document, time_text
 
 RING = {"world_size": 4, "notes": {3: "has finished"},
         "edges": [(0, 1, "recv from rank 1"), (1, 2, "recv from rank 2"),
@@ -218,69 +217,6 @@ def test_show_picks_the_view_and_refuses_what_it_cannot_draw():
     on_failure(failed)  # outside a notebook: nothing to show, and nothing raised
 
 
-def test_prediction_keeps_its_answer_until_the_commit():
-    asked = predict("How many bytes does rank 0 send?", 4321)
-    state = str({name: getattr(asked, name) for name in asked.keys if not name.startswith("_")})
-    assert "4321" not in repr(asked) and "4321" not in state
-    asked.attempt = [1, "many"]
-    assert asked.error == "'many' is not a number, such as 24, 1.5 or 3/4" and not asked.closed
-    asked.attempt = [2, "4,300"]
-    assert asked.closed and asked.error == ""
-    assert asked.verdict == "You say 4,300, the answer is 4,321: 21 too low."
-    asked.attempt = [3, "4321"]
-    assert asked.error == "a guess is committed once" and asked.guess == "4,300"
-
-
-def test_prediction_judges_after_the_run():
-    asked = predict("How many?")
-    with pytest.raises(ValueError, match="answer=None"):
-        asked.reveal()
-    asked.commit("3/4")
-    assert asked.verdict == "You say 3/4. The run will tell."
-    assert repr(asked.result(0.75)) == "You say 3/4, the answer is 0.75: right."
-    assert repr(predict("How many?", 2).reveal()) == "The answer is 2."
-
-
-def test_prediction_with_choices():
-    with pytest.raises(ValueError, match="answer='x': must be one of choices"):
-        predict("Which?", "x", choices=["a", "b"])
-    asked = predict("Which?", "b", choices=["a", "b"])
-    asked.attempt = [1, ""]
-    assert asked.error == "choose one of the answers first"
-    asked.attempt = [2, "b"]
-    assert asked.verdict == "You say b, the answer is b: right."
-
-
-def test_source_is_the_source_with_numbers_and_file():
-    shown = show_source(timeline_data)
-    assert repr(shown) == inspect.getsource(timeline_data).rstrip("\n")
-    page = shown._repr_html_()
-    assert "course_lib/viz/timeline_view.py, lines " in page and page == show_source(
-        timeline_data)._repr_html_()
-    plain = re.sub(r"<[^>]+>", "", page.replace("</div>", "\n"))
-    assert len([line for line in plain.split("\n") if re.match(r" *\d+ ", line)]) == len(
-        repr(shown).split("\n"))
-    with pytest.raises(ValueError, match="has no Python source to show"):
-        show_source(len)
-
-
-def test_diff_marks_lines():
-    def plain(x):
-        y = x + 1
-        return y
-
-    def parallel(x, group):
-        y = x + 1
-        y = y * group.size
-        return y
-
-    shown = show_diff(plain, parallel)
-    assert repr(shown).split("\n") == [
-        "- def plain(x):", "+ def parallel(x, group):", "      y = x + 1",
-        "+     y = y * group.size", "      return y"]
-    assert shown._repr_html_().count("background:rgba(0,158,115") == 2
-
-
 def luminance(colour_text):
     parts = [int(colour_text[i:i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
@@ -298,6 +234,16 @@ def test_theme_has_a_second_sign_for_every_colour_and_legible_letters():
         colour("G")
     layout = style(go.Figure()).layout
     assert layout.paper_bgcolor == "rgba(0,0,0,0)" and layout.template.layout.font.size is None
+
+
+def test_two_schedules_stack_on_one_clock():
+    panels = [{"title": title, "rows": ["stage 0"], "bars": [[0, 0.0, 2.0, "F", "F0", 0]],
+               "messages": [], "strips": []} for title in ("GPipe", "1F1B")]
+    view = View(data=document("Two", "Two schedules", 4.0, panels, [[0.0, "stage 0 runs F0",
+                                                                     1, [0], []]]))
+    words = [node.text for node in ElementTree.fromstring(view.still()).iter() if node.text]
+    assert words.index("GPipe") < words.index("1F1B") and words.count("F0") == 2
+    assert repr(view) == "Two schedules, step 0 of 2"
 
 
 def test_units():

@@ -81,7 +81,7 @@ function layout(data, strips) {
   const { row, gap, title, strip } = data.look;
   let y = 4;
   const panels = data.panels.map((panel) => {
-    const top = y, tall = new Set(strips ? (panel.strips || []).map((s) => s.row) : []);
+    const top = y, tall = new Set(strips ? panel.strips.map((s) => s.row) : []);
     if (panel.title) y += title;
     const rows = panel.rows.map((_, i) => {
       const at = y;

@@ -11,7 +11,8 @@ seconds:
       rows:     [label],
       bars:     [[row, start, end, kind, label, part]],            part: 0 whole, 1 upper, 2 lower
       messages: [[source row, destination row, start, end]],
-      strips:   [{row, name, unit, series: [[time, {kind: amount}]]}]    under the row, on demand
+      strips:   [{row, name, unit, series: [[time, {kind: amount}]]}]    under the row, on demand,
+                                                                       by a switch of that name
     }],
     steps: [[time, sentence, panel, [bars], [messages]]] }         sorted; what each one highlights
 
@@ -39,10 +40,10 @@ class Rows {
     this.messages = data.panels.flatMap((p, panel) => p.messages.map((m) => ({ panel, m })));
     this.messages.sort((a, b) => a.m[2] - b.m[2]);
     this.inBars = new Set(["idle", ...data.panels.flatMap((p) => p.bars.map((bar) => bar[3]))]);
-    this.hasStrips = data.panels.some((panel) => panel.strips?.length);
     this.zoomable = true;
     this.switches = [{ key: "messages", name: "messages", on: true }];
-    if (this.hasStrips) this.switches.push({ key: "strips", name: "memory", on: false });
+    const strip = data.panels.flatMap((panel) => panel.strips)[0];
+    if (strip) this.switches.push({ key: "strips", name: strip.name, on: false });
     this.legend = legend(data.theme, this.fills);
     this.node.append(this.legend.list);
     this.tellOnHover();
@@ -132,7 +133,7 @@ class Rows {
       }, this.still);
     });
     panel.bars.forEach((bar, j) => this.drawBar(this.box(i, bar), bar, `${i}.${j}`));
-    if (this.strips) for (const strip of panel.strips || []) this.drawStrip(strip, rows[strip.row]);
+    if (this.strips) for (const strip of panel.strips) this.drawStrip(strip, rows[strip.row]);
   }
 
   drawBar(box, [, , , kind, label, part], key) {
@@ -188,7 +189,7 @@ class Rows {
   draw(clock, step, moving) {
     if (!this.place) return;
     const at = this.x(clock), bottom = this.place.bottom - 4, begun = step > 0 || clock > 0;
-    this.over.classList.toggle("ls-begun", begun);  // until then the whole is shown at full strength
+    this.over.classList.toggle("ls-begun", begun);  // until then nothing is dimmed
     this.future.setAttribute("x", at);
     this.future.setAttribute("width", Math.max(0, this.width - at));
     this.future.setAttribute("height", bottom);

@@ -42,5 +42,5 @@ def _strips(timeline, rows):
     for (rank, stream), row in rows.items():
         after = {t: held for t, held in timeline.memory(rank)}  # the last change of an instant
         if stream == MAIN and after:
-            yield {"row": row, "name": "bytes held", "unit": "B", "series": [
+            yield {"row": row, "name": "memory", "unit": "B", "series": [
                 [t, {kind: n for kind, n in held.items() if n}] for t, held in after.items()]}
