@@ -78,19 +78,22 @@ def _all_ranks(fn, world_size, transport, args, kwargs, record) -> dict[int, dic
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 raise _explained(error, rank) from error
         rows[rank] = recorder.programs
+        gc.freeze()
     return rows
 
 
 @contextmanager
 def _no_collection():
-    """Without the cycle collector, which looks at every row again and again: a third of the
-    time.
+    """Without the cycle collector, which would look at every row again and again: a third of the
+    time. Each rank's recorder calls it once, for what is new.
     """
     enabled = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if enabled:
             gc.enable()
 

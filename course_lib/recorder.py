@@ -10,6 +10,7 @@ message.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import sysconfig
 import threading
@@ -171,6 +172,8 @@ class Recorder:
 
     def __exit__(self, *error) -> None:
         if self.memory:
+            # Circles of objects die now and not by chance: two runs must leave the same events
+            gc.collect()
             self.ops.__exit__(*error)
             self.hooks.__exit__(*error)
         self.flush()

@@ -5,6 +5,7 @@ done.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -102,6 +103,8 @@ def _become(job: Job) -> None:
         except OSError:
             pass  # some containers forbid it; only speed is lost
     torch.set_num_threads(1)
+    # The collector need not look at torch and the library again and again
+    gc.freeze()
     sys.stdout = LineFile(Path(job.folder, f"out{job.rank}"), 1)
     sys.stderr = LineFile(Path(job.folder, f"err{job.rank}"), 2)
     stacks = open(Path(job.folder, f"stack{job.rank}"),
