@@ -109,8 +109,8 @@ def _pickled(fn, args, kwargs) -> bytes:
     except Exception as error:
         name = getattr(fn, "__name__", repr(fn))
         raise TypeError(f"{name} or one of its arguments cannot be sent to the ranks: {error}. "
-                        "Open files, locks and running threads stay where they are; make them inside "
-                        "the function") from None
+                        "Open files, locks and running threads stay where they are; make them "
+                        "inside the function") from None
 
 
 def _check(fn, world_size, timeout, record) -> None:
