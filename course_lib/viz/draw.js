@@ -1,7 +1,8 @@
 /* Drawing helpers that the engines share: SVG nodes, hatches, arrows, ticks, legend, row layout. */
 
 const NS = "http://www.w3.org/2000/svg";
-let hatches = 0;  // ids of patterns must differ between all pictures of a page
+// Ids must differ between all pictures of a page, and every widget loads a copy of this file.
+let hatches = Math.floor(Math.random() * 1e12);
 
 function svg(name, attributes, parent, text) {
   const node = document.createElementNS(NS, name);
