@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_dgx_uses_nvlink_inside_a_node_and_one_nic_per_gpu_between():
     assert machine.name == "2 x DGX H100" and dgx_h100().name == "DGX H100"
     assert machine.route(0, 7).resources == ("rank 0 NVLink out", "rank 7 NVLink in")
     assert machine.route(3, 11).resources == ("rank 3 NIC 3 out", "rank 11 NIC 3 in")
-    assert machine.route(3, 12).resources == ("rank 3 NIC 3 out", "rank 12 NIC 4 in")
+    assert machine.route(3, 12).path == (
+        "rank 3 NIC 3 out", "unit 0 leaf 3 up 0", "unit 0 leaf 4 down 1", "rank 12 NIC 4 in")
     names = [name for rank in range(16) for name in machine.ports(rank)]
     assert len(set(names)) == 64
     for src in range(16):
@@ -68,6 +70,9 @@ def test_dgx_uses_nvlink_inside_a_node_and_one_nic_per_gpu_between():
     (lambda: unit(bandwidth=0.0), "bandwidth=0.0: must be above 0"),
     (lambda: unit(bandwidth=math.nan), "bandwidth=nan: must be above 0"),
     (lambda: replace(unit(), gamma=-1.0), "gamma=-1.0: must be at least 0"),
+    (lambda: dgx_h100(True), "nodes=True: must be an integer"),
+    (lambda: dgx_h100(2, leaf_nodes=0), "leaf_nodes=0: must be an integer of at least 1"),
+    (lambda: replace(unit(), memory_bytes=0), "memory_bytes=0: must be above 0"),
     (lambda: replace(dgx_h100(2), nic_bandwidth=0.0), "nic_bandwidth=0.0: must be above 0"),
 ])
 def test_refused(call, message):
@@ -86,5 +91,5 @@ def test_replay_needs_no_torch():
             "p.__path__ = [{path!r}]\n"
             "import course_lib.machine, course_lib.costs, course_lib.virtual_time")
     import course_lib.machine
-    folder = course_lib.machine.__file__.rpartition("machine.py")[0]
+    folder = str(Path(course_lib.machine.__file__).parent.parent)
     subprocess.run([sys.executable, "-c", code.format(path=folder)], check=True, timeout=60)

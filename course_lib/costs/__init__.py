@@ -1,0 +1,84 @@
+"""Closed forms: what a collective or a training state costs, in bytes, steps and seconds. No torch.
+
+n is the size of the vector in bytes, W = `world_size` the number of ranks of the group, `latency`
+the seconds per message, `bandwidth` the bytes per second of a port, one way, and `gamma` the
+seconds per byte added (a machine's gamma is per element: divide by the bytes of an element). Each
+rank has one port per direction. `replay` on such a machine gives the same seconds.
+
+Bytes count payload, sent or received by one rank. They are exact when W divides n; where it does
+not, the docstring says which ranks carry more. A form returns a float unless it counts steps.
+
+Sources: [MPICH] header comments of pmodels/mpich, src/mpi/coll; [Thakur] Thakur, Rabenseifner and
+Gropp 2005, Optimization of collective communication operations in MPICH; [NT] NVIDIA/nccl-tests,
+doc/PERFORMANCE.md; [NCCL] NVIDIA/nccl, src/graph/tuning.cc; [STAS] stas00/ml-engineering,
+network/README.md; [SB] jax-ml/scaling-book; [ZeRO] Rajbhandari and others, arXiv 1910.02054,
+section 5. A form without one follows from the steps its docstring names. Everything raises
+ValueError for a size or rate that makes no sense.
+
+`collectives` holds the simple ones, `all_reduce` its algorithms, `bandwidth` bus bandwidth and
+crossover, `training` the state of a model.
+"""
+
+from .all_reduce import (
+    hierarchical_all_reduce_bytes,
+    hierarchical_all_reduce_seconds,
+    naive_all_reduce_bytes,
+    naive_all_reduce_seconds,
+    rabenseifner_all_reduce_seconds,
+    rail_rings_all_reduce_seconds,
+    recursive_doubling_all_reduce_seconds,
+    ring_all_reduce_bytes,
+    ring_all_reduce_seconds,
+    ring_all_reduce_steps,
+    torus_all_reduce_bytes,
+    torus_all_reduce_seconds,
+    tree_all_reduce_seconds,
+)
+from .bandwidth import BUS_FACTORS, bus_bandwidth, crossover_bytes
+from .collectives import (
+    all_gather_seconds,
+    all_to_all_bytes,
+    all_to_all_seconds,
+    barrier_seconds,
+    barrier_steps,
+    broadcast_bytes,
+    broadcast_seconds,
+    reduce_scatter_seconds,
+    torus_all_to_all_bound_seconds,
+    tree_broadcast_seconds,
+    tree_reduce_seconds,
+    tree_steps,
+)
+from .training import zero_memory_bytes
+
+__all__ = [
+    "BUS_FACTORS",
+    "all_gather_seconds",
+    "all_to_all_bytes",
+    "all_to_all_seconds",
+    "barrier_seconds",
+    "barrier_steps",
+    "broadcast_bytes",
+    "broadcast_seconds",
+    "bus_bandwidth",
+    "crossover_bytes",
+    "hierarchical_all_reduce_bytes",
+    "hierarchical_all_reduce_seconds",
+    "naive_all_reduce_bytes",
+    "naive_all_reduce_seconds",
+    "rabenseifner_all_reduce_seconds",
+    "rail_rings_all_reduce_seconds",
+    "recursive_doubling_all_reduce_seconds",
+    "reduce_scatter_seconds",
+    "ring_all_reduce_bytes",
+    "ring_all_reduce_seconds",
+    "ring_all_reduce_steps",
+    "torus_all_reduce_bytes",
+    "torus_all_reduce_seconds",
+    "torus_all_to_all_bound_seconds",
+    "tree_all_reduce_seconds",
+    "tree_broadcast_seconds",
+    "tree_reduce_seconds",
+    "tree_steps",
+    "zero_memory_bytes",
+]
