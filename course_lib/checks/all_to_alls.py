@@ -1,0 +1,141 @@
+"""What task 1.5 checks: the rows that arrive, and what their journey cost."""
+
+from __future__ import annotations
+
+import torch
+
+from . import collective_runs as runs
+from .collective_runs import difference, same
+from .machinery import Bench, Wrong
+
+SIZES_BYTES = 8  # of one announced size, int64
+
+
+def _sizes(kind: str, W: int) -> list[list[list[int]]]:
+    """For each case, the rows that each rank (row) sends to each (column)."""
+    if kind == "equal":
+        return [[[2] * W] * W]
+    if kind == "ragged":
+        return [
+            [[(3 * src + 2 * to + src * to) % 4 for to in range(W)] for src in range(W)],
+            [[0 if to == src else 1 + (src + 2 * to) % 3 for to in range(W)] for src in range(W)],
+        ]
+    return [
+        [[3 if to == 0 else 0 for to in range(W)]] * W,
+        [[1 + to if src == W - 1 else 0 for to in range(W)] for src in range(W)],
+        [[0] * W] * W,
+    ]
+
+
+def _table(bench: Bench, sizes: list[list[int]], case: int) -> list[torch.Tensor]:
+    """x of each rank: [rows, 2] float32 (case 0), [rows, 2] int64 (1) or [rows, 2, 3] (2). A row
+    begins with 1000 * from + 100 * to + its number, and goes on with random numbers.
+    """
+    tables = []
+    for src, row in enumerate(sizes):
+        shape = (sum(row), 2, 3) if case == 2 else (sum(row), 2)
+        x = torch.randint(1, 9999, shape, generator=bench.generator(src, case, *row))
+        marks = [1000 * src + 100 * to + k for to, n in enumerate(row) for k in range(n)]
+        x.flatten(1)[:, 0] = torch.tensor(marks, dtype=x.dtype)
+        tables.append(x if case == 1 else x.float())
+    return tables
+
+
+def exchanges(driver, kind: str, worlds: tuple[int, ...]):
+    """A subcheck of all_to_all: one launch for each number of ranks, a case for each table of
+    sizes.
+    """
+
+    def test(bench: Bench) -> None:
+        for W in worlds:
+            asked = _sizes(kind, W)
+            tables = [_table(bench, sizes, case) for case, sizes in enumerate(asked)]
+            outcome = runs.run(
+                bench,
+                W,
+                driver,
+                [
+                    [(xs[rank].clone(), list(sizes[rank])) for xs, sizes in zip(tables, asked)]
+                    for rank in range(W)
+                ],
+            )
+            for case, (sizes, xs) in enumerate(zip(asked, tables)):
+                pieces = [x.split(row) for x, row in zip(xs, sizes)]
+                for rank, seen in enumerate(outcome.values):
+                    received = [row[rank] for row in sizes]
+                    where = f"W = {W}, rank {rank}, send_sizes {sizes[rank]}, to receive {received}"
+                    result, x, late = seen[case]
+                    _judge(where, rank, result, pieces)
+                    if kind == "extreme":
+                        runs.expect_kept(where, "x", xs[rank], x)
+                        runs.expect_own_storage(where, "x", result, late)
+
+    return test
+
+
+def _judge(where: str, rank: int, got, pieces) -> None:
+    """Raise Wrong unless `got` holds piece `rank` of every rank's x, in the order of the ranks."""
+    want = torch.cat([row[rank] for row in pieces])
+    runs.expect_tensor(where, got)
+    if same(got, want):
+        return
+    text = difference(where, got, want)
+    if got.dim() != want.dim() or got.shape[1:] != want.shape[1:] or got.dtype != want.dtype:
+        raise Wrong("wrong-shape", text)
+    ours, theirs = _rows(got), _rows(want)
+    if sorted(ours) == sorted(theirs):
+        raise Wrong("wrong-order", f"{text}: the right rows in another order")
+    if [row for row in ours if row in theirs] == theirs:
+        raise Wrong("padded", f"{text}: {len(ours)} rows in the place of {len(theirs)}")
+    if same(got, torch.cat(pieces[rank])):
+        raise Wrong("own-part", f"{text}, which is the rank's own x")
+    own = _rows(pieces[rank][rank])
+    if sorted(ours + own) == sorted(theirs):
+        raise Wrong("own-rows-missing", f"{text}: the rows from rank {rank} itself are missing")
+    equal = [torch.cat(row).tensor_split(len(pieces))[rank] for row in pieces]
+    if same(got, torch.cat(equal)):
+        raise Wrong("equal-pieces", f"{text}: piece {rank} of {len(pieces)} equal ones")
+    missing = sum(row not in ours for row in theirs)
+    raise Wrong(
+        "rows-missing" if missing else "wrong-value",
+        f"{text}: {missing} of {len(theirs)} rows are missing",
+    )
+
+
+def _rows(x: torch.Tensor) -> list[tuple]:
+    return [tuple(row.reshape(-1).tolist()) for row in x]
+
+
+def exchanges_cost(*worlds: int):
+    """A subcheck: every row once and straight, W-1 sizes besides, at most 2(W-1) steps and a few
+    more where sends get into each other's way.
+    """
+
+    def test(bench: Bench) -> None:
+        for W in worlds:
+            sizes = [[4 + 3 * ((src + to) % W) for to in range(W)] for src in range(W)]
+            wide = [x.repeat(1, 32) for x in _table(bench, sizes, 0)]  # rows of 256 B
+            trace = runs.run(
+                bench, W, runs.cost_calls, [[(x, list(sizes[rank]))] for rank, x in enumerate(wide)]
+            ).trace
+            _judge_cost(f"W = {W}, rows of 256 B", trace, sizes)
+
+    return test
+
+
+def _judge_cost(where: str, trace, sizes: list[list[int]]) -> None:
+    W = trace.world_size
+    runs.expect_no_hub(where, trace)
+    longest = 256 * max(max(row) for row in sizes)
+    for rank, row in enumerate(sizes):
+        large = [nbytes for src, _, nbytes in runs.messages(trace) if src == rank and nbytes > 256]
+        if len(large) == W - 1 and min(large) >= longest:
+            raise Wrong(
+                "padded-traffic",
+                f"{where}, rank {rank}: expected messages of "
+                f"{256 * min(row)} to {256 * max(row)} B, got {large}",
+            )
+    want = [256 * (sum(row) - row[rank]) for rank, row in enumerate(sizes)]
+    spare = SIZES_BYTES * W * (W - 1)
+    runs.expect_bytes(where, trace, want, spare, everything=256 * (W - 1) * min(map(sum, sizes)))
+    runs.expect_steps(where, trace, 3 * (W - 1))

@@ -1,0 +1,348 @@
+"""Exercise 01, tasks 1.4 to 1.6: all-reduce from two phases, all-to-all, a faster broadcast."""
+
+from __future__ import annotations
+
+import torch
+
+from ..launch.errors import RankFailure
+from . import collective_runs as runs
+from .all_to_alls import exchanges, exchanges_cost
+from .broadcasts import broadcasts, faster_than_tree
+from .collective_runs import FORBID, difference, numbers, same
+from .collectives import BF16, F32, F64, I64, SIZES
+from .machinery import Bench, Subcheck, Task, Wrong, checker
+from .verdicts import hints_of
+
+VECTOR = ((24,), F32)
+LENT = (
+    "ring_reduce_scatter and ring_all_gather did not work here; all_reduce was graded with the "
+    "course's own"
+)
+
+
+# -- task 1.4 --------------------
+
+
+def lent_value_calls(fn, group, cases):
+    return _lent(runs.value_calls, fn, group, cases)
+
+
+def lent_more_calls(fn, group, cases):
+    return _lent(runs.more_calls, fn, group, cases)
+
+
+def lent_cost_calls(fn, group, cases):
+    return _lent(runs.cost_calls, fn, group, cases)
+
+
+def lent_edge_calls(fn, group, cases):
+    return _lent(runs.edge_calls, fn, group, cases)
+
+
+LENDING = {
+    driver.__name__.removeprefix("lent_"): driver
+    for driver in (lent_value_calls, lent_more_calls, lent_cost_calls, lent_edge_calls)
+}
+
+
+def _lent(driver, fn, group, cases):
+    """The driver, with the course's two phases in the place of the learner's."""
+    scope = getattr(fn, "__globals__", {})
+    scope.update(ring_reduce_scatter=lent_reduce_scatter, ring_all_gather=lent_all_gather)
+    return driver(fn, group, cases)
+
+
+def lent_reduce_scatter(parts, group):
+    """Task 1.2 as the course has it, while the library's own may not be called."""
+    r, W = group.rank, group.size
+    partial = parts[(r - 1) % W].clone()
+    for step in range(W - 1):
+        arrived = torch.empty_like(parts[(r - step - 2) % W])
+        group.exchange(partial, (r + 1) % W, arrived, (r - 1) % W)
+        partial = arrived.add_(parts[(r - step - 2) % W])
+    return partial
+
+
+def lent_all_gather(x, group, sizes):
+    """Task 1.3 likewise."""
+    r, W = group.rank, group.size
+    gathered = [x.clone() if rank == r else x.new_empty(n) for rank, n in enumerate(sizes)]
+    for step in range(W - 1):
+        out, into = gathered[(r - step) % W], gathered[(r - step - 1) % W]
+        group.exchange(out, (r + 1) % W, into, (r - 1) % W)
+    return gathered
+
+
+def _run(bench: Bench, W: int, driver, cases):
+    """Run with the learner's two phases, or with the lent ones where only those make it right."""
+    if not hasattr(bench, "lent"):
+        bench.lent = not _right(bench, runs.value_calls) and _right(bench, lent_value_calls)
+        bench.notes += [LENT] if bench.lent else []
+    chosen = LENDING[driver.__name__] if bench.lent else driver
+    return runs.run(bench, W, chosen, cases, index="too-few-chunks")
+
+
+def _right(bench: Bench, driver) -> bool:
+    xs = [numbers(bench, rank, 0, *VECTOR) for rank in range(3)]
+    try:  # the run at three ranks that the gate asks for, and the bench keeps
+        outcome = bench.run(3, driver, [([(x,)],) for x in xs])
+    except RankFailure:
+        return False
+    return all(same(seen[0][1], sum(xs)) for seen in outcome.values)
+
+
+def _all_reduces(driver, worlds, kinds):
+    """A subcheck of all_reduce: one launch for each number of ranks, a case for each (shape,
+    dtype).
+    """
+
+    def test(bench: Bench) -> None:
+        for W in worlds:
+            lists = [
+                [numbers(bench, rank, 0, shape, dtype) for rank in range(W)]
+                for shape, dtype in kinds
+            ]
+            outcome = _run(bench, W, driver, [[(xs[rank],) for xs in lists] for rank in range(W)])
+            for number, xs in enumerate(lists):
+                for rank, seen in enumerate(outcome.values):
+                    where = f"W = {W}, rank {rank}, x of shape {tuple(xs[0].shape)}"
+                    _judge_reduced(where, rank, xs, *seen[number][:2])
+
+    return test
+
+
+def _judge_reduced(where: str, rank: int, xs, result, x) -> None:
+    """Raise Wrong unless the result and x are the sum over ranks."""
+    want, W = sum(xs), len(xs)
+    runs.expect_tensor(where, result)
+    if same(result, want) and not same(x, want):
+        raise Wrong(
+            "not-in-place", f"{where}: the result is right, and x holds {runs.show_tensor(x)}"
+        )
+    if same(result, want):
+        return
+    text = difference(where, result, want)
+    if result.shape != want.shape:
+        raise Wrong("wrong-shape", text)
+    flat, right, own = (t.reshape(-1).double() for t in (result, want, xs[rank]))
+    if torch.allclose(flat * W, right):
+        raise Wrong("averaged", f"{text}, which is the mean")
+    agree = int((flat == right).long().cumprod(0).sum())
+    if agree and len(flat) - agree < W and torch.equal(flat[agree:], own[agree:]):
+        raise Wrong("tail-forgotten", f"{text}; from element {agree} on it is rank {rank}'s own")
+    mixed = _in_chunks(result, xs)
+    if mixed is None:
+        raise Wrong("wrong-value", text)
+    chunk, counts = next((c, n) for c, n in mixed if n != [1] * W)
+    text = f"{text}; chunk {chunk} has " + ", ".join(
+        f"rank {r}: {n}x" for r, n in enumerate(counts)
+    )
+    if max(counts) > 1:
+        raise Wrong("added-twice", text)
+    alone = [int(r == rank) for r in range(W)]
+    if all(n == alone for _, n in mixed):
+        raise Wrong("own-part", text)
+    if sum(n == [1] * W for _, n in mixed) == 1:
+        raise Wrong("phase-missing", text)
+    raise Wrong("rank-missing", text)
+
+
+def _in_chunks(result, xs):
+    """[(chunk, how often each rank is in it)], or None where that explains nothing."""
+    found, W = [], len(xs)
+    chunks = [x.reshape(-1).tensor_split(W) for x in xs]
+    for number, chunk in enumerate(result.reshape(-1).tensor_split(W)):
+        explained = runs.explain_sum(chunk, [[mine[number]] for mine in chunks])
+        if explained is None:
+            return None
+        found.append((number, explained[1]))
+    return found
+
+
+def _all_reduce_cost(bench: Bench) -> None:
+    W = 4
+    n = 4 * 6 * W
+    xs = [numbers(bench, rank, 0, (6 * W,)) for rank in range(W)]
+    trace = _run(bench, W, runs.cost_calls, [[(x,)] for x in xs]).trace
+    where = f"W = {W}, x of {n} B"
+    runs.expect_no_hub(where, trace)
+    runs.expect_bytes(where, trace, [2 * (W - 1) * n // W] * W, everything=(W - 1) * n)
+    runs.expect_steps(where, trace, 2 * (W - 1))
+
+
+ALL_REDUCE = Task(
+    "1.4",
+    "all_reduce",
+    "01_collectives",
+    (
+        Subcheck("one rank", _all_reduces(runs.value_calls, (1,), [((4,), F32)])),
+        Subcheck("two to four ranks", _all_reduces(runs.value_calls, SIZES, [VECTOR]), gate=True),
+        Subcheck(
+            "sizes that W does not divide",
+            _all_reduces(runs.more_calls, (3,), [((n,), F32) for n in (11, 10, 5, 2, 0)]),
+        ),
+        Subcheck("2(W-1) steps, 2(W-1)/W of x sent", _all_reduce_cost, points=2),
+        Subcheck(
+            "any shape and dtype, x changed in place",
+            _all_reduces(runs.edge_calls, (5,), [((3, 5), I64), ((), F64), ((2, 2, 3), F64)]),
+        ),
+    ),
+    forbid=FORBID,
+    hints=hints_of("""
+        not-implemented: all_reduce is still the stub, or it calls one of your earlier tasks that
+            is. Solved alone it is graded with the course's two phases.
+        deadlock: All ranks call the two phases, in the same order. Is a call inside an if?
+        error-alone: With one rank nothing is sent: the two phases do no step.
+        no-tensor: Return x.
+        not-in-place: x itself has to change. Chunks from x.view(-1).tensor_split(size) share x's
+            memory; copy each gathered chunk into its place.
+        wrong-shape: x keeps its shape: flatten it by a view for the two phases, return x itself.
+        averaged: This is the mean. An all-reduce gives the sum; who wants the mean divides.
+        own-part: x is as it was. The sums have to be copied back into x.
+        tail-forgotten: The last elements are not reduced. n // size cuts off the rest; tensor_split
+            makes the first chunks one element longer instead.
+        too-few-chunks: An index has left the list of chunks. torch.chunk may make fewer chunks than
+            asked for; tensor_split always makes group.size, some of them empty.
+        only-two-ranks: The neighbours are (rank + 1) % size and (rank - 1) % size.
+        only-powers-of-two: Pairs such as rank ^ distance exist for powers of two only. The two ring
+            phases work for every number of ranks.
+        phase-missing: One chunk is right, the others are not: this is a reduce-scatter. The
+            all-gather of the summed chunks is missing.
+        rank-missing: Some sums miss a rank. Are the chunks of both phases the same ones, and does
+            rank r hold chunk r in between?
+        added-twice: Something is added in the second phase. There the sums are complete: copy them.
+        root-in-the-middle: All goes through one rank, which receives and sends (W-1)n bytes. Split
+            the work: rank r sums chunk r.
+        gathers-everything: Every rank gets all of x from all ranks and adds them up: (W-1)n bytes
+            sent. Sum one chunk per rank first, then gather the sums: 2(W-1)/W n.
+        too-much-traffic: Two phases of W-1 steps, each with a chunk of n/W bytes: 2(W-1)/W n in
+            all. Whole vectors that travel cost more.
+        too-little-traffic: Two phases of W-1 steps, each with a chunk of n/W bytes.
+        too-many-steps: The ranks wait for one another. Send and receive at the same time.
+    """),
+)
+
+
+# -- tasks 1.5 and 1.6 --------------------
+
+
+ALL_TO_ALL = Task(
+    "1.5",
+    "all_to_all",
+    "01_collectives",
+    (
+        Subcheck("one rank", exchanges(runs.value_calls, "equal", (1,))),
+        Subcheck(
+            "two to four ranks, equal sizes", exchanges(runs.value_calls, "equal", SIZES), gate=True
+        ),
+        Subcheck("different sizes, some zero", exchanges(runs.more_calls, "ragged", (3,))),
+        Subcheck("rows sent once, straight to their rank, unpadded", exchanges_cost(4), points=2),
+        Subcheck(
+            "all rows to one rank; other shapes and dtypes; x kept",
+            exchanges(runs.edge_calls, "extreme", (5,)),
+        ),
+    ),
+    forbid=FORBID,
+    hints=hints_of("""
+        deadlock: Every rank takes part in every step, also one that has no rows to give: the others
+            wait for its sizes. A message may be empty; or both sides leave it out.
+        call-mismatch: Sender and receiver disagree about the number of rows. How many rows rank s
+            sends you stands in its send_sizes, not in yours: exchange the sizes first.
+        error-alone: With one rank nothing is sent: the result is a copy of x.
+        only-two-ranks: 1 - rank is the other rank for two ranks only. In step s, send to (rank + s)
+            % size and receive from (rank - s) % size.
+        only-powers-of-two: rank ^ s pairs the ranks for powers of two only. In step s, send to
+            (rank + s) % size and receive from (rank - s) % size.
+        no-modulo: An index has left a list. Peers wrap around: take them modulo group.size.
+        no-tensor: Return one tensor: the received rows, torch.cat in the order of the ranks.
+        padded: There are rows that nobody sent. Parts padded to one common size must be cut back to
+            their own, or better, never padded.
+        wrong-order: All rows are there, in another order: first those from rank 0, then from rank
+            1, and so on, your own at your own number.
+        own-rows-missing: The rows that a rank keeps for itself belong into the result too.
+        own-part: These are your own rows. Rows for rank r go to rank r.
+        rows-missing: Rows are missing. Are the pieces of x cut by send_sizes?
+        equal-pieces: x was cut into equal pieces. send_sizes says how many rows go to each rank:
+            x.split(send_sizes).
+        changed-x: x belongs to the caller: receive into other tensors.
+        result-changes-later: The result shares memory with x: copy the own rows too.
+        root-in-the-middle: All rows go through one rank. Each pair of ranks can exchange directly.
+        gathers-everything: Every rank receives all rows and picks its own. Send each row only to
+            the rank that it is for.
+        padded-traffic: All messages are as long as the longest. Exchange the sizes first, one
+            number each, then send exactly those rows.
+        too-much-traffic: Each row is sent once, besides W-1 sizes of 8 bytes.
+        too-little-traffic: Each row for another rank is sent once.
+        too-many-steps: The ranks wait for one another. In each step every rank sends to one and
+            receives from another: exchange.
+    """),
+)
+
+FAST_BROADCAST = Task(
+    "1.6",
+    "fast_broadcast",
+    "01_collectives",
+    (
+        Subcheck("one rank", broadcasts(runs.value_calls, [((12,), F32)], (1,))),
+        Subcheck(
+            "two to four ranks, root 0",
+            broadcasts(runs.value_calls, [((12,), F32)], SIZES),
+            gate=True,
+        ),
+        Subcheck(
+            "any root, sizes that W does not divide",
+            broadcasts(runs.more_calls, [((n,), F32) for n in (11, 7, 2)], (3,), True),
+        ),
+        Subcheck("4 MiB in less time than the tree, on laptop()", faster_than_tree(5), points=2),
+        Subcheck(
+            "any shape and dtype, x changed in place",
+            broadcasts(
+                runs.edge_calls, [((5, 3), I64), ((), F64), ((0,), F32), ((9,), BF16)], (5,), True
+            ),
+        ),
+    ),
+    forbid=FORBID,
+    hints=hints_of("""
+        deadlock: Write down who sends what to whom. If it hangs only for another root, count from
+            the root: place = (rank - root) % size, and back with (place + root) % size.
+        error-alone: A rank that is alone has x already, and sends nothing.
+        only-two-ranks: 1 - rank is the other rank for two ranks only.
+        only-powers-of-two: A partner such as rank ^ distance does not exist for every number of
+            ranks.
+        no-modulo: An index has left a list. x.view(-1).tensor_split(size) always makes size chunks,
+            some of them empty; torch.chunk may make fewer.
+        no-tensor: Return x at the end, on every rank.
+        not-in-place: x itself has to change. Receive into chunks of x.view(-1), which share its
+            memory.
+        not-reached: This rank still has its old x.
+        wrong-root: The root is taken to be another rank than it is: count places from the root.
+        changed-x: The root's own x must stay as it is.
+        tail-forgotten: The last elements never travel. n // size cuts off the rest; tensor_split
+            makes the first chunks one element longer instead.
+        wrong-value: Some chunks sit in the wrong place. After the scatter, which rank holds which
+            chunk? The all-gather has to start from exactly that.
+        as-the-tree: Somebody sends all of x more than once, as in the tree: with log2 W levels that
+            takes log2 W times n. Cut x into chunks; the root needs to send each chunk only once.
+        root-sends-to-all: The root sends W-1 times n bytes. If it sends each chunk once, to one
+            rank, the others can pass chunks among themselves at the same time.
+        no-overlap: Nobody sends too much, and still one waits for the other. Pass a chunk on as
+            soon as it is there, while the next one arrives: exchange, or isend and irecv.
+        too-many-pieces: Each message costs its latency, and there are too many. Chunks of n / size,
+            or 8 to 32 pieces, are enough.
+    """),
+)
+
+
+@checker(ALL_REDUCE)
+def check_all_reduce(fn, seed=None):
+    """Points for `fn(x, group)`: x of every rank becomes the sum, by reduce-scatter and all-gather."""
+
+
+@checker(ALL_TO_ALL)
+def check_all_to_all(fn, seed=None):
+    """Points for `fn(x, group, send_sizes)`: the rows that all ranks sent to this one, by rank."""
+
+
+@checker(FAST_BROADCAST)
+def check_fast_broadcast(fn, seed=None):
+    """Points for `fn(x, group, root=0)`: a broadcast that beats the tree for large x."""

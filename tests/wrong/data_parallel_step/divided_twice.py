@@ -1,0 +1,14 @@
+# verdict: divided-twice
+# points: 0
+# hint: Once
+import torch.nn.functional as F
+
+from course_lib.collectives import all_reduce
+
+
+def data_parallel_step(model, x, y, optimizer, group):
+    optimizer.zero_grad()
+    (F.mse_loss(model(x), y) / group.size).backward()
+    for p in model.parameters():
+        all_reduce(p.grad, group, op="mean")
+    optimizer.step()

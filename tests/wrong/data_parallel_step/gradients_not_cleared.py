@@ -1,0 +1,14 @@
+# verdict: gradients-not-cleared
+# points: 0
+# hint: zero_grad
+import torch.nn.functional as F
+
+from course_lib.collectives import all_reduce
+
+
+def data_parallel_step(model, x, y, optimizer, group):
+    F.mse_loss(model(x), y).backward()
+    for p in model.parameters():
+        all_reduce(p.grad, group)
+        p.grad /= group.size
+    optimizer.step()

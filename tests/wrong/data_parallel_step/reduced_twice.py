@@ -1,0 +1,17 @@
+# verdict: too-much-traffic
+# points: 5
+# hint: reduced twice
+import torch.nn.functional as F
+
+from course_lib.collectives import all_reduce
+
+
+def data_parallel_step(model, x, y, optimizer, group):
+    optimizer.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    for p in model.parameters():
+        all_reduce(p.grad, group)
+        p.grad /= group.size
+    optimizer.step()
+    for p in model.parameters():
+        all_reduce(p.data, group, op="mean")
