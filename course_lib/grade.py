@@ -20,13 +20,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import progress
 from .checks import TASKS
 from .checks.machinery import LIMIT, Task
 from .checks.report import FAILED, UNGRADED, Report
 from .checks.verdicts import HINTS
 from .grade_notebook import Answer, Unreadable, exercise_of, find_answer, read_notebook
 from .grade_process import CheckingProcess, refusal
+from .progress import ROOT, note
 
 ALL, NOT_ALL, COULD_NOT = 0, 1, 2
 
@@ -73,9 +73,9 @@ def grade(path, seed: int, limit: float = LIMIT, checking: CheckingProcess | Non
             if task.exercise == exercise:
                 answer = find_answer(notebook, path, task.name)
                 result.reports.append(_report(task, answer, process, seed, limit))
-    if progress.ROOT / "work" in path.resolve().parents:
+    if ROOT / "work" in path.resolve().parents:
         for report in result.reports:
-            progress.note(report.name, report.points)
+            note(report.name, report.points)
     return result
 
 

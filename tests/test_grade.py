@@ -19,6 +19,7 @@ from course_lib import grade as command
 from course_lib.grade import grade, main
 from course_lib.grade_notebook import find_answer
 from course_lib.grade_process import CheckingProcess, descendants
+from course_lib.progress import read
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME, OTHER = "exchange_with_neighbour", "data_parallel_step"
@@ -112,12 +113,12 @@ def test_wrong_options_are_refused(tmp_path):
 
 
 def test_points_are_noted_for_a_file_in_work_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(command.progress, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
     (tmp_path / "work").mkdir()
     grade(notebook(tmp_path), seed=1)
-    assert command.progress.read() == {}
+    assert read() == {}
     grade(notebook(tmp_path / "work"), seed=1)
-    assert command.progress.read() == {NAME: 0, OTHER: 0}
+    assert read() == {NAME: 0, OTHER: 0}
 
 
 # -- finding the answer --------------------------------------------------------------------------

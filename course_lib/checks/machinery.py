@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from .. import progress
 from ..launch import errors
 from ..launch.errors import RankFailure
+from ..progress import note  # the package's own name `progress` is a function
 from . import verdicts
 from .probe import Probe, unplain
 from .report import FAILED, NOT_RUN, PASSED, UNGRADED, Report, Result
@@ -174,7 +174,7 @@ def checker(task: Task):
         @functools.wraps(stub)
         def check(fn, seed: int | None = None) -> Report:
             report = judge(task, fn, seed)
-            progress.note(task.name, report.points)
+            note(task.name, report.points)
             report.show()
             return report
 
