@@ -32,7 +32,7 @@ def seconds_of(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 16, 24, 32])
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 32])
 def test_all_reduce_is_its_closed_form(algorithm, world_size):
     W, gamma = world_size, 0.05  # seconds per byte, four of them an element
     n = 4 * W * 32
@@ -87,7 +87,7 @@ def test_crossover_by_replay_is_the_predicted_one(small, large, world_size):
                  for name in (small, large)]
         return times[1] <= times[0]
 
-    low, high = 1, 4096  # in steps of 4 W bytes
+    low, high = 1, 512  # in steps of 4 W bytes
     assert not large_wins(low) and large_wins(high)
     while high - low > 1:
         middle = (low + high) // 2
