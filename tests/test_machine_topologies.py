@@ -174,7 +174,8 @@ def test_torus_routes_axis_by_axis_the_shorter_way():
     assert set(machine.ports(9)[4:]) == {"rank 17 x-", "rank 1 x+", "rank 10 y-", "rank 8 y+"}
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (4, 8), (2, 3), (4, 6), (6, 6), (4, 4, 4), (2, 4, 4), (8, 4, 4)])
+@pytest.mark.parametrize("shape", [(4, 4), (4, 8), (2, 3), (4, 6), (6, 6), (4, 4, 4), (2, 4, 4),
+                                   (8, 4, 4)])
 def test_torus_hops_are_distances(shape):
     machine = tpu_v5p(shape)
     closed = all(n % 4 == 0 for n in shape)
