@@ -56,8 +56,10 @@ def main(connection) -> None:
     """Entry point of the process. Ends by os._exit, so that nothing of the parent's is torn down
     twice.
     """
-    signal.signal(signal.SIGINT,
-                  signal.SIG_IGN)  # Jupyter interrupts the whole process group; the parent decides
+    # Jupyter interrupts the whole process group; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         message = connection.recv_bytes()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing as mp
 import os
+import signal
 import sys
 import threading
 import time
@@ -22,13 +23,11 @@ from pathlib import Path
 from . import child
 
 _lock = threading.Lock()
-_server_since: float | None = None
+_server_holds: dict[Path, float] = {}  # the library's files as the fork server has read them
 _forkserver_works: bool | None = None
-_spares: list[tuple[float, object, object]] = []
+_spares: list[tuple[dict, object, object]] = []  # the same, process, connection
 PATIENCE = 60.0  # seconds for a new process to import torch on a busy machine
-PRELOADED = tuple(f"course_lib.{name}" for name in (
-    "board", "calls", "collectives", "context", "group", "launch", "recorder", "stream",
-    "trace", "transport"))
+LIBRARY = __name__.partition(".")[0] + "."
 METHODS = ("auto", "forkserver", "spares")
 
 
@@ -52,11 +51,35 @@ def method(start: str = "auto") -> str:
 
 def _process(context) -> tuple:
     ours, theirs = context.Pipe()
+    process = context.Process(target=child.main, args=(theirs,), daemon=True)
     with _without_main():
-        process = context.Process(target=child.main, args=(theirs,), daemon=True)
-        process.start()
+        if context.get_start_method() == "forkserver":
+            with _deaf():
+                _server().ensure_running()
+            process.start()
+        else:
+            with _deaf():
+                process.start()
     theirs.close()
     return process, ours
+
+
+@contextlib.contextmanager
+def _deaf():
+    """What is started inside does not hear an interrupt, which Jupyter sends to the kernel and to
+    everything that it has started: while torch is imported it would die with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # here, because it ends by unblocking the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -95,6 +118,8 @@ def _answers() -> bool:
         process, connection = _process(_forkserver_context())
         connection.send_bytes(child.PING)
         answered = connection.poll(PATIENCE) and connection.recv_bytes() == child.PING
+        if not answered:
+            process.kill()
         process.join(1)
         connection.close()
         return answered
@@ -102,37 +127,52 @@ def _answers() -> bool:
         return False
 
 
+def _server():
+    from multiprocessing import forkserver  # not on Windows
+
+    return forkserver._forkserver
+
+
 def _refresh_server() -> None:
-    """Start the server anew when a source file of the library is newer than it: it holds the old
+    """Start the server anew when a source file of the library has changed: it holds the old
     code.
     """
-    global _server_since
-    if _server_since is not None and _newest_source() > _server_since:
-        mp.forkserver._forkserver._stop()
-        _server_since = None
-    if _server_since is None:
-        _server_since = time.time()
+    global _server_holds
+    if _changed(_server_holds):
+        _server()._stop()
+        _server_holds = {}
+    if not _server_holds:
+        _server_holds = _sources()
 
 
-def _newest_source() -> float:
-    """When the newest of the library's files was written that a waiting process has already
-    imported.
-    """
+def _sources() -> dict[Path, float]:
+    """The library's files that are in use here, and when each was written."""
     files = [Path(module.__file__) for name, module in list(sys.modules.items())
-             if name.startswith(PRELOADED) and getattr(module, "__file__", None)]
-    return max(path.stat().st_mtime for path in files if path.exists())
+             if name.startswith(LIBRARY) and getattr(module, "__file__", None)]
+    return {path: _written(path) for path in files}
+
+
+def _changed(sources: dict[Path, float]) -> bool:
+    """Whether one of these files has been written again: whoever has imported it is out of date."""
+    return any(_written(path) != when for path, when in sources.items())
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _take_spares(count: int) -> list[tuple]:
     """Use the spares that are there, start what is missing, and as many again for the next run."""
-    newest = _newest_source()
     usable = []
     while _spares and len(usable) < count:
-        born, process, connection = _spares.pop()
-        if born > newest and process.is_alive():
+        sources, process, connection = _spares.pop()
+        if process.is_alive() and not _changed(sources):
             usable.append((process, connection))
         else:
-            connection.close()
+            connection.close()  # it reads the end of the file and ends itself
     context = mp.get_context("spawn")
     usable += [_process(context) for _ in range(count - len(usable))]
     threading.Thread(target=_restock, args=(context, count), daemon=True).start()
@@ -143,4 +183,4 @@ def _restock(context, count: int) -> None:
     time.sleep(0.05)  # the run that is starting now goes first
     with _lock:
         while len(_spares) < min(count, os.cpu_count() * 4):
-            _spares.append((time.time(), *_process(context)))
+            _spares.append((_sources(), *_process(context)))

@@ -10,7 +10,7 @@ import time
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from ..board import RETURNED, Board
+from ..board import RETURNED, STARTING, Board
 from ..waitfor import explain
 from . import pickling, pool, verdict
 from .child import Job
@@ -199,8 +199,9 @@ class Team:
         """The learner's line on which each living rank stands, from its Python stack."""
         if not hasattr(signal, "SIGUSR1"):
             return {}
+        # One that is still starting has no handler yet, and the signal would end it
         alive = [rank for rank in ranks or range(self.world_size) if rank not in self.reports
-                 and self.members[rank][0].is_alive()]
+                 and self.board.life(rank) != STARTING and self.members[rank][0].is_alive()]
         for rank in alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.members[rank][0].pid, signal.SIGUSR1)
