@@ -70,3 +70,11 @@ def test_diff_marks_lines():
         "- def plain(x):", "+ def parallel(x, group):", "      y = x + 1",
         "+     y = y * group.size", "      return y"]
     assert shown._repr_html_().count("background:rgba(0,158,115") == 2
+
+
+def test_a_guess_survives_when_its_cell_runs_again_before_the_result_does():
+    predict("How many steps?").commit("7")
+    again = predict("How many steps?")
+    assert again.verdict == "You say 7. The run will tell."
+    assert repr(again.result(6)) == "You say 7, the answer is 6: 1 too high."
+    assert repr(predict("How many steps?")).endswith("No guess yet.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from fractions import Fraction
 from html import escape
@@ -13,6 +14,9 @@ from IPython.display import display
 
 from .view import engine, show_pair
 
+# Guesses that no result has answered yet, by question. A click into the box selects its cell, so
+# that people run it once more on their way to the next: the guess must survive that.
+WAITING: dict[str, str] = {}
 BOX = "border-left:3px solid #0072b2;padding:2px 10px"
 
 
@@ -54,6 +58,8 @@ class Predict(anywidget.AnyWidget):
         super().__init__(question=question, choices=options, picture=name)
         self._answer, self._cell = answer, None
         self.observe(self._on_attempt, "attempt")
+        with contextlib.suppress(KeyError, ValueError):  # none, or not a guess at this answer
+            self.commit(WAITING[name])
 
     def commit(self, entered: str) -> None:
         """Take a guess, once. ValueError when it is not a number (or not one of the choices)."""
@@ -67,6 +73,7 @@ class Predict(anywidget.AnyWidget):
         with self.hold_sync():
             self.guess, self.closed, self.error = entered, True, ""
             self.verdict = self._sentence()
+        WAITING[self.picture] = entered
 
     def result(self, value) -> Outcome:
         """Tell the answer, which the run has found; shows the guess beside it."""
@@ -77,6 +84,7 @@ class Predict(anywidget.AnyWidget):
         """Close the question, and show the guess beside the answer."""
         if self._answer is None:
             raise ValueError("answer=None: there is no answer yet; give it by .result(value)")
+        WAITING.pop(self.picture, None)
         with self.hold_sync():
             self.closed, self.error, self.verdict = True, "", self._sentence()
         return Outcome(self.verdict)
