@@ -30,7 +30,12 @@ def name(path):
     return f"{path.parent.name}-{path.stem}"
 
 
-@pytest.mark.parametrize("path", ANSWERS, ids=name)
+def param(path):
+    soak = "# runs in: soak\n" in path.read_text()
+    return pytest.param(path, marks=pytest.mark.soak if soak else (), id=name(path))
+
+
+@pytest.mark.parametrize("path", [param(path) for path in ANSWERS])
 def test_an_answer_gets_what_its_head_says(path):
     fn, said = answer(path)
     report = judge(TASKS[path.parent.name], fn)

@@ -1,6 +1,7 @@
 # verdict: divided-by-two
 # points: 4
 # hint: group.size
+# runs in: soak
 import torch.nn.functional as F
 
 from course_lib.collectives import all_reduce

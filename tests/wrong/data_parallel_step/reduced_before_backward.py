@@ -1,6 +1,7 @@
 # verdict: reduced-too-late
 # points: 0
 # hint: after backward
+# runs in: soak
 import torch.nn.functional as F
 
 from course_lib.collectives import all_reduce

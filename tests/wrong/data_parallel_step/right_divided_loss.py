@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: soak
 import torch.nn.functional as F
 
 from course_lib.collectives import all_reduce

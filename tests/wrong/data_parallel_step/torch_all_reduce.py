@@ -1,6 +1,7 @@
 # verdict: forbidden
 # points: 0
 # hint: course_lib.collectives
+# runs in: soak
 import torch.distributed as dist
 import torch.nn.functional as F
 

@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 4
+# runs in: soak
 import torch
 
 

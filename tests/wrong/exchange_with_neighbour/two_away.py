@@ -1,6 +1,7 @@
 # verdict: wrong-neighbour
 # points: 2
 # hint: (rank - 1) % size
+# runs in: soak
 import torch
 
 
