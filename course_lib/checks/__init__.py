@@ -1,26 +1,24 @@
-"""One check per task: `check_<task>(fn)` runs the learner's function in real ranks, returns a Report.
+"""One check per task: `check_<task>(fn)` runs the learner's function in real ranks and returns a
+Report.
 
 Under nbgrader a check shares the student's kernel, which can be tampered with; for an exam use
 `python -m course_lib.grade`, where learners' code runs only inside rank processes.
 """
 
+# The tasks register in the order of the course.
+# isort: off
 from .machinery import TASKS
 from .report import Report
 from .setup import check_setup
-from .start import check_exchange_with_neighbour
 from .start_anyone import check_anyone
+from .start import check_exchange_with_neighbour
 from .start_step import check_data_parallel_step
-
-from .collectives import (  # isort: skip  (tasks register in the order of the course)
-    check_ring_all_gather,
-    check_ring_reduce_scatter,
-    check_tree_broadcast,
-)
-from .collectives_more import (  # isort: skip
-    check_all_reduce,
-    check_all_to_all,
-    check_fast_broadcast,
-)
+from .collectives import check_ring_reduce_scatter, check_tree_broadcast
+from .collectives_gather import check_ring_all_gather
+from .collectives_all_reduce import check_all_reduce
+from .collectives_all_to_all import check_all_to_all
+from .collectives_fast import check_fast_broadcast
+# isort: on
 
 __all__ = [
     "TASKS",

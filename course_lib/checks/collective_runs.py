@@ -29,6 +29,9 @@ FORBID = (
 STEPS = Machine("steps", 1.0, math.inf, flops=math.inf, memory_bandwidth=math.inf)
 POSTING = Event("compute", label="post", seconds=1e-6)
 SPOILED = 77
+SIZES = (2, 4, 3)  # 4 before 3: tells "two ranks only" from "powers of two only"
+F32, F64, I64, BF16 = torch.float32, torch.float64, torch.int64, torch.bfloat16
+RAGGED = ((2, 0, 5, 3, 1), (0, 4, 1, 2, 2))
 
 
 # -- in the ranks --------------------
@@ -86,8 +89,8 @@ def run(
         verdict, message = verdicts.of(failure)
         if "must be a rank of the group" in message and world_size > 2:
             verdict = "only-two-ranks" if world_size == 4 else "only-powers-of-two"
-        elif "a rank sends only to others" in message and world_size == 1:
-            verdict = "error-alone"
+        elif "a rank sends only to others" in message:
+            verdict = "error-alone" if world_size == 1 else "to-itself"
         elif failure.kind == "IndexError":
             verdict = index
         else:
@@ -95,12 +98,14 @@ def run(
         raise Wrong(verdict, message) from None
 
 
-def numbers(bench: Bench, rank: int, part: int, shape, dtype=torch.float32) -> torch.Tensor:
+def numbers(
+    bench: Bench, rank: int, part: int, shape, dtype=torch.float32, case: int = 0
+) -> torch.Tensor:
     """What `rank` brings as its part: first (part + 1) * 10^rank, then random numbers.
 
     The first digits of a sum say which ranks are in it, and how often. All sums are exact.
     """
-    draw = bench.generator(rank, part, *shape)
+    draw = bench.generator(rank, part, case, *shape)
     made = torch.randint(1, 9999, tuple(shape), generator=draw)
     if made.numel():
         made.view(-1)[0] = (part + 1) * 10**rank
@@ -261,3 +266,11 @@ def expect_own_storage(where: str, name: str, now, late) -> None:
                 f"{where}: {which} was {show_tensor(was)}, and became {show_tensor(then)} "
                 f"when {name} was overwritten after the call, or the function called again",
             )
+
+
+def expect_ring_cost(where: str, trace, want: list[int], n: int) -> None:
+    W = trace.world_size
+    expect_no_hub(where, trace)
+    expect_bytes(where, trace, want, everything=2 * n)
+    expect_ring(where, trace)
+    expect_steps(where, trace, W - 1)

@@ -1,4 +1,4 @@
-"""Exercise 01, tasks 1.4 to 1.6: all-reduce from two phases, all-to-all, a faster broadcast."""
+"""Exercise 01, task 1.4: all-reduce from the learner's two phases, or from lent ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import torch
 
 from ..launch.errors import RankFailure
 from . import collective_runs as runs
-from .all_to_alls import exchanges, exchanges_cost
-from .broadcasts import broadcasts, faster_than_tree
-from .collective_runs import FORBID, difference, numbers, same
-from .collectives import BF16, F32, F64, I64, SIZES
+from .collective_runs import F32, F64, FORBID, I64, SIZES, difference, numbers, same
 from .machinery import Bench, Subcheck, Task, Wrong, checker
 from .verdicts import hints_of
 
@@ -18,9 +15,6 @@ LENT = (
     "ring_reduce_scatter and ring_all_gather did not work here; all_reduce was graded with the "
     "course's own"
 )
-
-
-# -- task 1.4 --------------------
 
 
 def lent_value_calls(fn, group, cases):
@@ -192,6 +186,8 @@ ALL_REDUCE = Task(
         not-implemented: all_reduce is still the stub, or it calls one of your earlier tasks that
             is. Solved alone it is graded with the course's two phases.
         deadlock: All ranks call the two phases, in the same order. Is a call inside an if?
+        to-itself: A rank tries to send to itself. The neighbours are (rank + 1) % size and (rank
+            - 1) % size.
         error-alone: With one rank nothing is sent: the two phases do no step.
         no-tensor: Return x.
         not-in-place: x itself has to change. Chunks from x.view(-1).tensor_split(size) share x's
@@ -223,126 +219,6 @@ ALL_REDUCE = Task(
 )
 
 
-# -- tasks 1.5 and 1.6 --------------------
-
-
-ALL_TO_ALL = Task(
-    "1.5",
-    "all_to_all",
-    "01_collectives",
-    (
-        Subcheck("one rank", exchanges(runs.value_calls, "equal", (1,))),
-        Subcheck(
-            "two to four ranks, equal sizes", exchanges(runs.value_calls, "equal", SIZES), gate=True
-        ),
-        Subcheck("different sizes, some zero", exchanges(runs.more_calls, "ragged", (3,))),
-        Subcheck("rows sent once, straight to their rank, unpadded", exchanges_cost(4), points=2),
-        Subcheck(
-            "all rows to one rank; other shapes and dtypes; x kept",
-            exchanges(runs.edge_calls, "extreme", (5,)),
-        ),
-    ),
-    forbid=FORBID,
-    hints=hints_of("""
-        deadlock: Every rank takes part in every step, also one that has no rows to give: the others
-            wait for its sizes. A message may be empty; or both sides leave it out.
-        call-mismatch: Sender and receiver disagree about the number of rows. How many rows rank s
-            sends you stands in its send_sizes, not in yours: exchange the sizes first.
-        error-alone: With one rank nothing is sent: the result is a copy of x.
-        only-two-ranks: 1 - rank is the other rank for two ranks only. In step s, send to (rank + s)
-            % size and receive from (rank - s) % size.
-        only-powers-of-two: rank ^ s pairs the ranks for powers of two only. In step s, send to
-            (rank + s) % size and receive from (rank - s) % size.
-        no-modulo: An index has left a list. Peers wrap around: take them modulo group.size.
-        no-tensor: Return one tensor: the received rows, torch.cat in the order of the ranks.
-        padded: There are rows that nobody sent. Parts padded to one common size must be cut back to
-            their own, or better, never padded.
-        wrong-order: All rows are there, in another order: first those from rank 0, then from rank
-            1, and so on, your own at your own number.
-        own-rows-missing: The rows that a rank keeps for itself belong into the result too.
-        own-part: These are your own rows. Rows for rank r go to rank r.
-        rows-missing: Rows are missing. Are the pieces of x cut by send_sizes?
-        equal-pieces: x was cut into equal pieces. send_sizes says how many rows go to each rank:
-            x.split(send_sizes).
-        changed-x: x belongs to the caller: receive into other tensors.
-        result-changes-later: The result shares memory with x: copy the own rows too.
-        root-in-the-middle: All rows go through one rank. Each pair of ranks can exchange directly.
-        gathers-everything: Every rank receives all rows and picks its own. Send each row only to
-            the rank that it is for.
-        padded-traffic: All messages are as long as the longest. Exchange the sizes first, one
-            number each, then send exactly those rows.
-        too-much-traffic: Each row is sent once, besides W-1 sizes of 8 bytes.
-        too-little-traffic: Each row for another rank is sent once.
-        too-many-steps: The ranks wait for one another. In each step every rank sends to one and
-            receives from another: exchange.
-    """),
-)
-
-FAST_BROADCAST = Task(
-    "1.6",
-    "fast_broadcast",
-    "01_collectives",
-    (
-        Subcheck("one rank", broadcasts(runs.value_calls, [((12,), F32)], (1,))),
-        Subcheck(
-            "two to four ranks, root 0",
-            broadcasts(runs.value_calls, [((12,), F32)], SIZES),
-            gate=True,
-        ),
-        Subcheck(
-            "any root, sizes that W does not divide",
-            broadcasts(runs.more_calls, [((n,), F32) for n in (11, 7, 2)], (3,), True),
-        ),
-        Subcheck("4 MiB in less time than the tree, on laptop()", faster_than_tree(5), points=2),
-        Subcheck(
-            "any shape and dtype, x changed in place",
-            broadcasts(
-                runs.edge_calls, [((5, 3), I64), ((), F64), ((0,), F32), ((9,), BF16)], (5,), True
-            ),
-        ),
-    ),
-    forbid=FORBID,
-    hints=hints_of("""
-        deadlock: Write down who sends what to whom. If it hangs only for another root, count from
-            the root: place = (rank - root) % size, and back with (place + root) % size.
-        error-alone: A rank that is alone has x already, and sends nothing.
-        only-two-ranks: 1 - rank is the other rank for two ranks only.
-        only-powers-of-two: A partner such as rank ^ distance does not exist for every number of
-            ranks.
-        no-modulo: An index has left a list. x.view(-1).tensor_split(size) always makes size chunks,
-            some of them empty; torch.chunk may make fewer.
-        no-tensor: Return x at the end, on every rank.
-        not-in-place: x itself has to change. Receive into chunks of x.view(-1), which share its
-            memory.
-        not-reached: This rank still has its old x.
-        wrong-root: The root is taken to be another rank than it is: count places from the root.
-        changed-x: The root's own x must stay as it is.
-        tail-forgotten: The last elements never travel. n // size cuts off the rest; tensor_split
-            makes the first chunks one element longer instead.
-        wrong-value: Some chunks sit in the wrong place. After the scatter, which rank holds which
-            chunk? The all-gather has to start from exactly that.
-        as-the-tree: Somebody sends all of x more than once, as in the tree: with log2 W levels that
-            takes log2 W times n. Cut x into chunks; the root needs to send each chunk only once.
-        root-sends-to-all: The root sends W-1 times n bytes. If it sends each chunk once, to one
-            rank, the others can pass chunks among themselves at the same time.
-        no-overlap: Nobody sends too much, and still one waits for the other. Pass a chunk on as
-            soon as it is there, while the next one arrives: exchange, or isend and irecv.
-        too-many-pieces: Each message costs its latency, and there are too many. Chunks of n / size,
-            or 8 to 32 pieces, are enough.
-    """),
-)
-
-
 @checker(ALL_REDUCE)
 def check_all_reduce(fn, seed=None):
-    """Points for `fn(x, group)`: x of every rank becomes the sum, by reduce-scatter and all-gather."""
-
-
-@checker(ALL_TO_ALL)
-def check_all_to_all(fn, seed=None):
-    """Points for `fn(x, group, send_sizes)`: the rows that all ranks sent to this one, by rank."""
-
-
-@checker(FAST_BROADCAST)
-def check_fast_broadcast(fn, seed=None):
-    """Points for `fn(x, group, root=0)`: a broadcast that beats the tree for large x."""
+    """Points for `fn(x, group)`: x becomes the sum, by reduce-scatter and all-gather."""

@@ -1,12 +1,13 @@
-"""What task 1.5 checks: the rows that arrive, and what their journey cost."""
+"""Exercise 01, task 1.5: all-to-all with split sizes."""
 
 from __future__ import annotations
 
 import torch
 
 from . import collective_runs as runs
-from .collective_runs import difference, same
-from .machinery import Bench, Wrong
+from .collective_runs import FORBID, SIZES, difference, same
+from .machinery import Bench, Subcheck, Task, Wrong, checker
+from .verdicts import hints_of
 
 SIZES_BYTES = 8  # of one announced size, int64
 
@@ -129,7 +130,7 @@ def _judge_cost(where: str, trace, sizes: list[list[int]]) -> None:
     longest = 256 * max(max(row) for row in sizes)
     for rank, row in enumerate(sizes):
         large = [nbytes for src, _, nbytes in runs.messages(trace) if src == rank and nbytes > 256]
-        if len(large) == W - 1 and min(large) >= longest:
+        if len(large) == W - 1 and set(large) == {longest}:
             raise Wrong(
                 "padded-traffic",
                 f"{where}, rank {rank}: expected messages of "
@@ -139,3 +140,63 @@ def _judge_cost(where: str, trace, sizes: list[list[int]]) -> None:
     spare = SIZES_BYTES * W * (W - 1)
     runs.expect_bytes(where, trace, want, spare, everything=256 * (W - 1) * min(map(sum, sizes)))
     runs.expect_steps(where, trace, 3 * (W - 1))
+
+
+ALL_TO_ALL = Task(
+    "1.5",
+    "all_to_all",
+    "01_collectives",
+    (
+        Subcheck("one rank", exchanges(runs.value_calls, "equal", (1,))),
+        Subcheck(
+            "two to four ranks, equal sizes", exchanges(runs.value_calls, "equal", SIZES), gate=True
+        ),
+        Subcheck("different sizes, some zero", exchanges(runs.more_calls, "ragged", (3,))),
+        Subcheck("rows sent once, straight to their rank, unpadded", exchanges_cost(4), points=2),
+        Subcheck(
+            "all rows to one rank; other shapes and dtypes; x kept",
+            exchanges(runs.edge_calls, "extreme", (5,)),
+        ),
+    ),
+    forbid=FORBID,
+    hints=hints_of("""
+        deadlock: Every rank takes part in every step, also one that has no rows to give: the others
+            wait for its sizes. A message may be empty; or both sides leave it out.
+        call-mismatch: Sender and receiver disagree about the number of rows. How many rows rank s
+            sends you stands in its send_sizes, not in yours: exchange the sizes first.
+        to-itself: A rank tries to send to itself. Its own rows stay: copy them, and
+            start with step 1.
+        error-alone: With one rank nothing is sent: the result is a copy of x.
+        only-two-ranks: 1 - rank is the other rank for two ranks only. In step s, send to (rank + s)
+            % size and receive from (rank - s) % size.
+        only-powers-of-two: rank ^ s pairs the ranks for powers of two only. In step s, send to
+            (rank + s) % size and receive from (rank - s) % size.
+        no-modulo: An index has left a list. Peers wrap around: take them modulo group.size.
+        no-tensor: Return one tensor: the received rows, torch.cat in the order of the ranks.
+        padded: There are rows that nobody sent. Parts padded to one common size must be cut back to
+            their own, or better, never padded.
+        wrong-order: All rows are there, in another order: first those from rank 0, then from rank
+            1, and so on, your own at your own number.
+        own-rows-missing: The rows that a rank keeps for itself belong into the result too.
+        own-part: These are your own rows. Rows for rank r go to rank r.
+        rows-missing: Rows are missing. Are the pieces of x cut by send_sizes?
+        equal-pieces: x was cut into equal pieces. send_sizes says how many rows go to each rank:
+            x.split(send_sizes).
+        changed-x: x belongs to the caller: receive into other tensors.
+        result-changes-later: The result shares memory with x: copy the own rows too.
+        root-in-the-middle: All rows go through one rank. Each pair of ranks can exchange directly.
+        gathers-everything: Every rank receives all rows and picks its own. Send each row only to
+            the rank that it is for.
+        padded-traffic: All messages are as long as the longest. Exchange the sizes first, one
+            number each, then send exactly those rows.
+        too-much-traffic: Each row is sent once, besides W-1 sizes of 8 bytes.
+        too-little-traffic: Each row for another rank is sent once.
+        too-many-steps: The ranks wait for one another. In each step every rank sends to one and
+            receives from another: exchange.
+    """),
+)
+
+
+@checker(ALL_TO_ALL)
+def check_all_to_all(fn, seed=None):
+    """Points for `fn(x, group, send_sizes)`: the rows that all ranks sent to this one, by rank."""

@@ -1,0 +1,8 @@
+# verdict: forbidden
+# points: 0
+# hint: yourself
+import course_lib.collectives as c
+
+
+def all_reduce(x, group):
+    return c.all_reduce(x, group)

@@ -1,0 +1,11 @@
+# verdict: only-two-ranks
+# points: 0
+# hint: neighbours
+import torch
+
+
+def all_reduce(x, group):
+    if group.size > 1:
+        other = 1 - group.rank
+        x += group.exchange(x.clone(), other, torch.empty_like(x), other)
+    return x

@@ -1,0 +1,20 @@
+# verdict: tail-forgotten
+# points: 4
+# hint: never travel
+import torch
+
+
+def fast_broadcast(x, group, root=0):
+    W, place = group.size, (group.rank - root) % group.size
+    size = x.numel() // W
+    chunks = x.view(-1)[: size * W].view(W, size)
+    if place == 0:
+        for to in range(1, W):
+            group.send(chunks[to], (root + to) % W)
+    else:
+        group.recv(chunks[place], root)
+    for step in range(W - 1):
+        out, into = chunks[(place - step) % W], chunks[(place - step - 1) % W]
+        into = torch.empty_like(into) if place == 0 else into
+        group.exchange(out, (group.rank + 1) % W, into, (group.rank - 1) % W)
+    return x

@@ -1,0 +1,11 @@
+# verdict: padded
+# points: 5
+# hint: exactly that many
+def ring_all_gather(x, group, sizes):
+    r, W = group.rank, group.size
+    gathered = [x.new_zeros(max(sizes)) for _ in sizes]
+    gathered[r][: len(x)] = x
+    for step in range(W - 1):
+        out, into = gathered[(r - step) % W], gathered[(r - step - 1) % W]
+        group.exchange(out, (r + 1) % W, into, (r - 1) % W)
+    return gathered

@@ -1,0 +1,12 @@
+# verdict: no-tensor
+# points: 0
+# hint: Return x
+def tree_broadcast(x, group, root=0):
+    W, place = group.size, (group.rank - root) % group.size
+    distance = 1
+    while distance < W:
+        if place < distance and place + distance < W:
+            group.send(x, (group.rank + distance) % W)
+        elif distance <= place < 2 * distance:
+            group.recv(x, (group.rank - distance) % W)
+        distance *= 2
