@@ -14,7 +14,6 @@ It replaces internals of nbval 0.11, so pyproject.toml pins that, and tests/test
 feeds it one bad notebook for each line above.
 """
 
-import os
 import queue
 import time
 from pathlib import Path
@@ -39,11 +38,12 @@ def _replace_internals():
     import nbval.kernel
     import nbval.plugin
 
+    from course_lib.checked_run import environment
+
     start, run_cell = nbval.kernel.start_new_kernel, nbval.plugin.IPyNbCell.runtest
 
     def start_clean(*args, **kwargs):
-        env = {key: text for key, text in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
-        return start(*args, env=env, **kwargs)
+        return start(*args, env=environment(), **kwargs)
 
     def run_and_judge(cell):
         if cell.options["skip"]:

@@ -14,7 +14,6 @@ a notebook would change.
 """
 
 import argparse
-import os
 import re
 import sys
 import time
@@ -25,6 +24,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+
+from course_lib.checked_run import environment
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("notebooks", "solutions")
@@ -62,9 +63,8 @@ def run(notebook, folder):
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
     )
-    env = {key: text for key, text in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
     try:
-        client.execute(env=env, cleanup_kc=True)
+        client.execute(env=environment(), cleanup_kc=True)
     except CellExecutionError as error:
         last = str(error).strip().splitlines()[-1]
         raise BadNotebook(f"a cell stops it: {last}") from error

@@ -79,8 +79,7 @@ def run_ranks(fn, world_size: int, *args, timeout: float = 60.0, backend: str = 
         except errors.RankFailure as failure:
             _print(lines)
             failure.lines = lines
-            for show in errors.on_failure:
-                show(failure)
+            errors.announce(failure)
             raise failure from None
         finally:
             status.close()

@@ -4,6 +4,7 @@ for people.
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import re
 import sys
@@ -44,6 +45,14 @@ class RankTimeout(RankFailure):
 
 class RankDied(RankFailure):
     """A process ended without a Python exception."""
+
+
+def announce(failure: RankFailure) -> None:
+    """Let everybody know who wants to, before the failure is raised. A notebook gets its picture."""
+    if in_notebook():
+        importlib.import_module("course_lib.viz")  # registers itself; loaded only where it is needed
+    for show in on_failure:
+        show(failure)
 
 
 def readable(file: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -17,13 +16,14 @@ from .lines import read_lines
 
 QUIET = 2.0  # seconds before anything is shown
 EVERY = 0.5  # seconds between two updates
+DONE = "The run is over."
 
 
 class Status:
     def __init__(self, folder: Path, world_size: int):
         self.folder, self.world_size = folder, world_size
         self.began = self.shown = time.monotonic()
-        self.widget = None
+        self.handle = None
         self.wanted = in_notebook() and os.environ.get("LOCKSTEP_STATUS") != "0"
 
     def tick(self) -> None:
@@ -36,18 +36,15 @@ class Status:
         for rank in range(self.world_size):
             if newest := read_lines(self.folder, rank)[-1:]:
                 text.append(f"[rank {rank}] {newest[0][:120]}")
-        body = f"<pre>{html.escape(chr(10).join(text))}</pre>"
-        if self.widget is None:
-            import ipywidgets
-            from IPython.display import display
+        body = {"text/html": f"<pre>{html.escape(chr(10).join(text))}</pre>", "text/plain": DONE}
+        from IPython.display import display
 
-            self.widget = ipywidgets.HTML(body)
-            display(self.widget)
+        if self.handle is None:
+            self.handle = display(body, raw=True, display_id=True)
         else:
-            self.widget.value = body
+            self.handle.update(body, raw=True)
 
     def close(self) -> None:
-        """Take the status away and leave what the cell had printed."""
-        if self.widget is not None:
-            self.widget.close()
-            sys.stdout.flush()
+        """Empty the status: what is stored in the notebook does not tell how long the run took."""
+        if self.handle is not None:
+            self.handle.update({"text/html": "", "text/plain": DONE}, raw=True)
