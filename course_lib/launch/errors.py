@@ -48,9 +48,9 @@ class RankDied(RankFailure):
 
 
 def announce(failure: RankFailure) -> None:
-    """Let everybody know who wants to, before the failure is raised. A notebook gets its picture."""
+    """Tell everybody who wants to know, before the failure is raised. A notebook gets its picture."""
     if in_notebook():
-        importlib.import_module("course_lib.viz")  # registers itself; loaded only where it is needed
+        importlib.import_module("course_lib.viz")  # registers itself; loaded where it is needed
     for show in on_failure:
         show(failure)
 
