@@ -30,6 +30,11 @@ function field(model, form) {
   };
 }
 
+/* In JupyterLab a committed guess makes the next cell the active one: Shift + Enter then runs it. */
+function onward(el) {
+  el.closest(".jp-Cell")?.nextElementSibling?.focus({ preventScroll: true });
+}
+
 function render({ model, el }) {
   const root = tag("section", {
     class: "ls ls-predict lockstep-live", "aria-label": "Prediction",
@@ -52,11 +57,12 @@ function render({ model, el }) {
     if (event.key === "Enter" && event.target.tagName === "INPUT") send(event);
   });
   const show = () => {
-    const done = model.get("closed");
+    const done = model.get("closed"), here = root.contains(document.activeElement);
     answer.set(model.get("guess"), done);
     commit.hidden = done;
     verdict.textContent = model.get("verdict");
     error.textContent = model.get("error");
+    if (done && here) onward(el);
   };
   const events = ["guess", "verdict", "error", "closed"].map((name) => `change:${name}`);
   for (const event of events) model.on(event, show);
