@@ -90,7 +90,8 @@ class Kernel:
     def __init__(self, **environ):
         env = {key: text for key, text in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
         self.manager = KernelManager()
-        self.manager.start_kernel(env={**env, **environ})
+        self.manager.start_kernel(env={**env, **environ},
+                                  extra_arguments=["--IPKernelApp.log_level=ERROR"])
         self.client = self.manager.client()
 
     def __enter__(self):
