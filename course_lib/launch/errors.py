@@ -28,7 +28,9 @@ class RankFailure(RuntimeError):
 
     def _render_traceback_(self):
         """IPython shows this instead of the launcher's own frames."""
-        return [f"{type(self).__name__}: {self}"]
+        name, text = type(self).__name__, str(self)
+        said = text.lower().startswith(name.lower() + ":")
+        return [text[0].upper() + text[1:] if said else f"{name}: {text}"]
 
 
 class Deadlock(RankFailure):
@@ -48,7 +50,7 @@ class RankDied(RankFailure):
 
 
 def announce(failure: RankFailure) -> None:
-    """Tell everybody who wants to know, before the failure is raised. A notebook gets its picture."""
+    """Tell everybody who wants to know, before it is raised. A notebook gets its picture."""
     if in_notebook():
         importlib.import_module("course_lib.viz")  # registers itself; loaded where it is needed
     for show in on_failure:

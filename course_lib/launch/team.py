@@ -146,7 +146,9 @@ class Team:
                    if verdict.next_node(self.board, node) is not None]
         stuck = explain(waiters, self.world_size, place)
         told = {int(line.split()[1]) for line in stuck.lines}
-        text = "\n".join([str(stuck), *self._counts()]) + self._others(told)
+        lines = sorted(stuck.lines + self._others(told).splitlines()[1:],
+                       key=lambda line: int(line.split()[1].rstrip(":")))
+        text = "\n".join([stuck.header, *lines, *self._counts()])
         for waiter in waiters:
             stuck.graph["notes"].setdefault(waiter.rank, f"waits in {waiter.what}")
             if (edge := (waiter.rank, waiter.peer, waiter.what)) not in stuck.graph["edges"]:
