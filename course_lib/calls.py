@@ -18,7 +18,7 @@ import torch
 
 from .context import CallError
 from .group import Group
-from .recorder import learner_site
+from .recorder import learner_site, tensors
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,13 @@ def collective(*agree: str):
                                 "run_ranks receives")
             x = next(iter(bound.arguments.values()))
             text = _describe(function.__name__, x, bound.arguments, agree, name)
-            outer = begin_call(group, function.__name__, text, name, _first_tensor(x))
+            outer = begin_call(group, function.__name__, text, name, _first_tensor(x), x)
+            result = None
             try:
                 with _plain(), torch.no_grad():
                     result = function(*args, **kwargs)
             finally:
-                end_call(group, outer)
+                end_call(group, outer, result)
             _hold_result(group, result)
             return result
 
@@ -77,9 +78,9 @@ def _plain():
 
 
 def begin_call(group: Group, op: str, text: str, name: str | None,
-               tensor: torch.Tensor | None = None):
-    """Number, publish, compare and record a call; returns the call that was running on the group
-    before.
+               tensor: torch.Tensor | None = None, given=None):
+    """Number, publish, compare and record a call on the tensors `given`; returns the call that was
+    running on the group before.
     """
     context, outer = group._context, group._call
     if outer is None:
@@ -95,13 +96,13 @@ def begin_call(group: Group, op: str, text: str, name: str | None,
     else:
         group._call = OpenCall(op, outer.number, outer.channel, name or outer.name, outer.tag,
                                outer.site)
-    _bracket(group, "begin", tensor)
+    _bracket(group, "begin", tensor, given)
     return outer
 
 
-def end_call(group: Group, outer=None) -> None:
+def end_call(group: Group, outer=None, result=None) -> None:
     """Record the end of the running call and go back to the one around it."""
-    _bracket(group, "end", None)
+    _bracket(group, "end", None, result)
     group._call = outer
 
 
@@ -116,9 +117,24 @@ def add_into(x: torch.Tensor, y: torch.Tensor, group: Group, op: str = "sum") ->
     else:
         x.add_(y)
     if recorder:
+        part = recorder.moves.part
         recorder.add("compute", start, recorder.now(), group.stream_name, label="add",
+                     moves=(("add", part(x), part(y)),),
                      flops=x.numel(),
                      nbytes=3 * x.numel() * x.element_size())
+
+
+def copy_into(x: torch.Tensor, y: torch.Tensor, group: Group) -> torch.Tensor:
+    """x = y inside the rank's memory, so recorded that a view can follow the data. Returns x."""
+    x.copy_(y)
+    if group._context.recorder:
+        group._context.recorder.moves.note("copy", x, y, group.stream_name)
+    return x
+
+
+def copy_of(x: torch.Tensor, group: Group) -> torch.Tensor:
+    """A contiguous copy of x, recorded as by copy_into."""
+    return copy_into(torch.empty_like(x, memory_format=torch.contiguous_format), x, group)
 
 
 def scratch(like: torch.Tensor, group: Group) -> torch.Tensor:
@@ -159,7 +175,7 @@ def _first_tensor(x) -> torch.Tensor | None:
     return x if isinstance(x, torch.Tensor) else None
 
 
-def _bracket(group: Group, kind: str, tensor: torch.Tensor | None) -> None:
+def _bracket(group: Group, kind: str, tensor: torch.Tensor | None, whole) -> None:
     recorder, call = group._context.recorder, group._call
     if recorder is None:
         return
@@ -167,8 +183,8 @@ def _bracket(group: Group, kind: str, tensor: torch.Tensor | None) -> None:
     extra = {} if tensor is None else {"nbytes": tensor.numel() * tensor.element_size(),
                                        "dtype": str(tensor.dtype)[6:], "shape": tuple(tensor.shape)}
     recorder.add(kind, now, now, group.stream_name, label=call.op, channel=call.channel,
-                 name=call.name,
-                 site=call.site, **extra)
+                 name=call.name, site=call.site,
+                 parts=tuple(recorder.moves.part(t) for t in tensors((whole,))), **extra)
 
 
 def _hold_result(group: Group, result) -> None:

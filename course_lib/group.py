@@ -92,6 +92,8 @@ class Group:
         if isinstance(into, tuple):
             into, frm = into
         if to == self.rank and frm == self.rank:
+            if self._call is not None and self._context.recorder:
+                self._context.recorder.moves.note("copy", into, out, self.stream_name)
             return into.copy_(out)
         handles = self._start([(RECV, into, frm), (SEND, out, to)])
         self._wait(handles, handles[0].source)
@@ -230,7 +232,7 @@ class Group:
                      nbytes=tensor.numel() * tensor.element_size(), dtype=str(tensor.dtype)[6:],
                      shape=tuple(tensor.shape), channel=call.channel if call else self.name,
                      label=call.op if call else "", name=call.name if call else "",
-                     site=handle.site,
+                     site=handle.site, parts=(recorder.moves.part(tensor),),
                      requests=(handle.request,) if start is None else (), source=handle.source)
 
     def _checked(self, direction: int, tensor, peer: int) -> tuple[torch.Tensor, int]:

@@ -22,6 +22,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from .moves import Moves
 from .trace import CATEGORIES, MAIN, Event, Trace
 
 _FORMULAS = {getattr(packet, name): formula for packet, formula in flop_registry.items()
@@ -81,6 +82,7 @@ class Recorder:
         self.thread = threading.local()
         self.label = ""
         self.held: dict[int, tuple] = {}
+        self.moves = Moves()
         self.ops = _Operators(self) if memory else None
         self.since, self.flops, self.nbytes = self.now(), 0, 0
 
@@ -94,6 +96,8 @@ class Recorder:
         stream = stream or getattr(self.thread, "stream", MAIN)
         if stream == MAIN and (self.flops or self.nbytes):
             self.flush(start)
+        if self.moves.pending:
+            fields["moves"] = self.moves.take(stream) + fields.get("moves", ())
         self.programs.setdefault(stream, []).append((kind, start, end, fields))
         if stream == MAIN:
             self.since = end
@@ -102,7 +106,8 @@ class Recorder:
         """Close the running `compute` event of the main stream."""
         if self.flops or self.nbytes:
             self.programs[MAIN].append(("compute", self.since, now or self.now(), {
-                "label": self.label, "flops": self.flops, "nbytes": self.nbytes}))
+                "label": self.label, "flops": self.flops, "nbytes": self.nbytes,
+                "moves": self.moves.take(MAIN)}))
             self.since, self.flops, self.nbytes = now or self.now(), 0, 0
 
     # -- memory ------------------------------------------------------------------------------------
@@ -149,6 +154,7 @@ class Recorder:
         if self.memory:
             self._change("free", key)
         del self.held[key]
+        self.moves.forget(key)
 
     def _change(self, kind: str, key: int) -> None:
         _, category, nbytes, name = self.held[key]
@@ -218,26 +224,28 @@ class _Operators(TorchDispatchMode):
         if func.is_view:
             return out
         rec = self.recorder
-        tensors = _tensors(args) + _tensors(kwargs.values())
-        outputs = _tensors((out,))
-        for t in tensors:
+        inputs = tensors(args) + tensors(kwargs.values())
+        outputs = tensors((out,))
+        for t in inputs:
             rec.seen(t)
         formula = _FORMULAS.get(func)
         if formula:
             rec.flops += formula(*args, **kwargs, out_val=out)
-        rec.nbytes += sum(t.numel() * t.element_size() for t in tensors + outputs)
+        rec.nbytes += sum(t.numel() * t.element_size() for t in inputs + outputs)
         for t in outputs:
             rec.seen(t)
         return out
 
 
-def _tensors(values) -> list[torch.Tensor]:
+        rec.moves.operator(func, args, out, getattr(rec.thread, "stream", MAIN))
+def tensors(values) -> list[torch.Tensor]:
+    """The tensors among the values, those in lists and tuples included, in order."""
     found = []
     for value in values:
         if isinstance(value, torch.Tensor):
             found.append(value)
         elif isinstance(value, (list, tuple)):
-            found += _tensors(value)
+            found += tensors(value)
     return found
 
 

@@ -20,6 +20,12 @@ free       the same, from here on no longer held (a change of category is a free
 begin/end  label (the collective's name), nbytes, dtype, shape, channel, name: brackets of one call
 =========  =====================================================================================
 
+`parts` and `moves` say where the data is, so that a view can follow it (flow.py). A part is
+(buffer, offset, elements); buffers are numbered per rank as they are first met. `parts` of a
+message is its one tensor; of begin, the tensors given; of end, those returned. `moves` are the
+copies ("copy", into, source) and additions ("add", into, source) inside the rank's memory before
+this event.
+
 `peer` is a rank of the world. `channel` is "communicator" for plain send/recv and
 "communicator#call" inside a collective; the k-th send from a to b on a channel meets the k-th
 receive of b from a on that channel. """
@@ -55,6 +61,8 @@ class Event:
     name: str = ""  # what the caller named the call: a parameter, a micro-batch
     site: tuple[str, int] = ("", 0)  # file and line of the learner's call
     source: tuple[str, int] = ("", 0)  # file and line of the library that made the event
+    parts: tuple[tuple[int, int, int], ...] = ()
+    moves: tuple[tuple, ...] = ()
 
     @property
     def key(self) -> tuple:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..calls import collective
+from ..calls import collective, copy_into
 from ..group import Group
 from .checked import check_segments, check_tensor
 from .many import cut, pass_around, ring_reduce_scatter
@@ -44,6 +44,6 @@ def ring_all_reduce(x: torch.Tensor, group: Group, segments: int = 1,
     check_tensor(x, group, op)
     check_segments(segments)
     chunks = list(x.view(-1).tensor_split(group.size))
-    chunks[group.rank].copy_(ring_reduce_scatter(chunks, group, op, segments))
+    copy_into(chunks[group.rank], ring_reduce_scatter(chunks, group, op, segments), group)
     pass_around([cut(chunk, segments) for chunk in chunks], group)
     return x

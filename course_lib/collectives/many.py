@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..calls import add_into, collective, scratch
+from ..calls import add_into, collective, copy_of, scratch
 from ..group import Group
 from ..shapes import empty, share_shapes
 from .checked import check_parts, divide
@@ -32,7 +32,7 @@ def ring_all_gather(x: torch.Tensor, group: Group) -> list[torch.Tensor]:
     Cost per rank: W-1 steps, (W-1)/W n bytes sent, where n is the bytes of all parts together.
     """
     specs = share_shapes([x], group)
-    parts = [x.clone(memory_format=torch.contiguous_format) if rank == group.rank
+    parts = [copy_of(x, group) if rank == group.rank
              else empty(specs[rank][0], group) for rank in range(group.size)]
     pass_around([[part] for part in parts], group)
     return parts
@@ -57,7 +57,7 @@ def ring_reduce_scatter(parts: list[torch.Tensor], group: Group, op: str = "sum"
     """
     parts = check_parts(parts, group, op)
     r, W = group.rank, group.size
-    partial = parts[(r - 1) % W] if W > 1 else parts[0].clone()
+    partial = parts[(r - 1) % W] if W > 1 else copy_of(parts[0], group)
     for step in range(W - 1):
         into = parts[(r - step - 2) % W]
         incoming = scratch(into, group)
@@ -82,7 +82,7 @@ def pairwise_all_to_all(parts: list[torch.Tensor], group: Group) -> list[torch.T
     """
     parts = check_parts(parts, group)
     specs, r, W = share_shapes(parts, group), group.rank, group.size
-    received = [parts[r].clone() if rank == r else empty(specs[rank][r], group)
+    received = [copy_of(parts[r], group) if rank == r else empty(specs[rank][r], group)
                 for rank in range(W)]
     for step in range(1, W):
         to, frm = (r + step) % W, (r - step) % W

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..calls import add_into, collective, scratch
+from ..calls import add_into, collective, copy_into, scratch
 from ..group import Group
 from .all_reduce import ring_all_reduce
 from .checked import check_tensor, divide
@@ -138,7 +138,7 @@ def _over_axes(x: torch.Tensor, axes: list[Group], op: str) -> torch.Tensor:
         return ring_all_reduce(x, axes[0], op=op)
     chunks = list(x.view(-1).tensor_split(axes[0].size))
     mine = chunks[axes[0].rank]
-    mine.copy_(ring_reduce_scatter(chunks, axes[0], op))
+    copy_into(mine, ring_reduce_scatter(chunks, axes[0], op), axes[0])
     _over_axes(mine, axes[1:], op)
     pass_around([[chunk] for chunk in chunks], axes[0])
     return x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..calls import add_into, collective, scratch
+from ..calls import add_into, collective, copy_of, scratch
 from ..group import Group
 from ..shapes import empty, share_shapes
 from .checked import check_parts, check_root, check_tensor, divide
@@ -59,7 +59,7 @@ def scatter(parts: list[torch.Tensor] | None, group: Group, root: int = 0) -> to
     for to in range(group.size):
         if to != root:
             group.send(parts[to], to)
-    return parts[root].clone()
+    return copy_of(parts[root], group)
 
 
 @collective("root")
@@ -72,7 +72,7 @@ def gather(x: torch.Tensor, group: Group, root: int = 0) -> list[torch.Tensor] |
     specs = share_shapes([x], group, of=None if group.rank == root else [])
     if group.rank != root:
         return group.send(x, root)
-    return [x.clone() if frm == root else group.recv(empty(specs[frm][0], group), frm)
+    return [copy_of(x, group) if frm == root else group.recv(empty(specs[frm][0], group), frm)
             for frm in range(group.size)]
 
 
@@ -102,7 +102,7 @@ def tree_reduce(x: torch.Tensor, group: Group, root: int = 0, op: str = "sum") -
     """
     check_tensor(x, group, op, root)
     W, place = group.size, (group.rank - root) % group.size
-    partial = x if place == 0 else group.hold(x.clone(), "buffer")
+    partial = x if place == 0 else group.hold(copy_of(x, group), "buffer")
     distance = 1 << max(0, (W - 1).bit_length() - 1)
     while distance:
         if place < distance and place + distance < W:
