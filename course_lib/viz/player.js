@@ -265,3 +265,12 @@ class Player {
     this.close();
   }
 }
+
+/* The widget that plays the pictures that `engine` makes of its data. */
+function playing(engine) {
+  function render({ model, el }) {
+    const player = new Player(el, model, engine);
+    return () => player.end();
+  }
+  return { render };
+}

@@ -280,10 +280,3 @@ class Rows {
 
   end() { this.watcher.disconnect(); }
 }
-
-function render({ model, el }) {
-  const player = new Player(el, model, (data) => new Rows(data));
-  return () => player.end();
-}
-
-export default { render };

@@ -54,7 +54,12 @@ STATES = {
     "buffer": Meaning("communication buffers", "#e69f00", hatch=LINES),
     "other": Meaning("other", "#9a9a9a"),
 }
-MEANINGS = OPS | STATES
+CELLS = {
+    "part": Meaning("numbers of the rank named", "#56b4e9"),
+    "whole": Meaning("the sum over all ranks", "#0072b2", WHITE, "Σ"),
+    "mixed": Meaning("added twice, or elements that do not belong together", STRONG, hatch=CROSS),
+}
+MEANINGS = OPS | STATES | CELLS
 
 # Sizes in pixels that the live engine and the static picture share.
 LOOK = {"row": 30, "gap": 14, "title": 28, "axis": 24, "strip": 36, "pad": 10, "text": 12}

@@ -28,9 +28,13 @@ STYLE = ("<style>"
          ".jp-OutputArea-child:not(:has(.lockstep-live)){display:none}</style>")
 
 
-def engine(*names: str) -> str:
-    """The ESM source of an engine: its files, one after the other."""
-    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
+def engine(*names: str, plays: str = "") -> str:
+    """The ESM source of an engine: its files, one after the other.
+
+    plays: the JavaScript expression that makes the picture of `data`; the player is started on it.
+    """
+    files = [(FOLDER / name).read_text(encoding="utf-8") for name in names]
+    return "\n".join(files + ([f"export default playing((data) => {plays});\n"] if plays else []))
 
 
 def show_pair(widget, still: str) -> None:
@@ -48,7 +52,7 @@ class View(anywidget.AnyWidget):
     step: steps that have happened, 0 to `last`. error: a line that the page shows in red.
     """
 
-    _esm = engine("player.js", "draw.js", "rows.js")
+    _esm = engine("player.js", "draw.js", "rows.js", plays="new Rows(data)")
     _css = engine("viz.css")
     data = traitlets.Dict().tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
