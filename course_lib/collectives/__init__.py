@@ -16,7 +16,7 @@ all_gather(x, g)    nothing        list, one per rank      as ring_all_gather
 ring_all_gather     nothing        list, one per rank      W-1 steps, (W-1)/W n sent
 reduce_scatter      nothing        sum of all parts r      as ring_reduce_scatter
 ring_reduce_scatter nothing        sum of all parts r      W-1 steps, (W-1)/W n sent
-all_reduce(x, g)    x              x                       as ring_all_reduce
+all_reduce(x, g)    x              x                       as the one it chooses: choice.py
 ring_all_reduce     x              x                       2(W-1) steps, 2(W-1)/W n sent
 naive_all_reduce    x              x                       root: 2(W-1) steps, (W-1)n sent
 tree_all_reduce     x              x                       2 ceil(log2 W) steps of n
@@ -35,7 +35,9 @@ part, equal on all ranks. op is "sum", "mean" (floating point only) or "max". ro
 group. All take `name=` (see calls.py).
 """
 
-from .all_reduce import all_reduce, naive_all_reduce, ring_all_reduce
+from .ahead import ahead_ring_all_reduce
+from .all_reduce import naive_all_reduce, ring_all_reduce
+from .choice import all_reduce
 from .many import (
     all_gather,
     all_to_all,
@@ -55,6 +57,7 @@ from .recursive import (
 from .rooted import broadcast, gather, reduce, scatter, tree_broadcast, tree_reduce
 
 __all__ = [
+    "ahead_ring_all_reduce",
     "all_gather",
     "all_reduce",
     "all_to_all",

@@ -12,12 +12,6 @@ from .rooted import broadcast, reduce
 
 
 @collective("shape", "op")
-def all_reduce(x: torch.Tensor, group: Group, op: str = "sum") -> torch.Tensor:
-    """After: x (changed in place) of every rank is the sum over ranks. Cost: as ring_all_reduce."""
-    return ring_all_reduce(x, group, op=op)
-
-
-@collective("shape", "op")
 def naive_all_reduce(x: torch.Tensor, group: Group, op: str = "sum") -> torch.Tensor:
     """After: x (changed in place) of every rank is the sum over ranks: reduce to rank 0, then
     broadcast.

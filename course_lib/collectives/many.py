@@ -7,7 +7,7 @@ import torch
 from ..calls import add_into, collective, copy_of, scratch
 from ..group import Group
 from ..shapes import empty, share_shapes
-from .checked import check_parts, divide
+from .checked import check_parts, check_segments, divide
 
 
 @collective()
@@ -55,6 +55,7 @@ def ring_reduce_scatter(parts: list[torch.Tensor], group: Group, op: str = "sum"
 
     Cost per rank: (W-1) * segments steps, (W-1)/W n bytes sent.
     """
+    check_segments(segments)
     parts = check_parts(parts, group, op)
     r, W = group.rank, group.size
     partial = parts[(r - 1) % W] if W > 1 else copy_of(parts[0], group)

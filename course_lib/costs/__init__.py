@@ -35,6 +35,7 @@ from .all_reduce import (
     tree_all_reduce_seconds,
 )
 from .bandwidth import BUS_FACTORS, bus_bandwidth, crossover_bytes
+from .choice import Choice, choose_all_reduce
 from .collectives import (
     all_gather_seconds,
     all_to_all_bytes,
@@ -53,6 +54,7 @@ from .training import zero_memory_bytes
 
 __all__ = [
     "BUS_FACTORS",
+    "Choice",
     "all_gather_seconds",
     "all_to_all_bytes",
     "all_to_all_seconds",
@@ -61,6 +63,7 @@ __all__ = [
     "broadcast_bytes",
     "broadcast_seconds",
     "bus_bandwidth",
+    "choose_all_reduce",
     "crossover_bytes",
     "hierarchical_all_reduce_bytes",
     "hierarchical_all_reduce_seconds",
