@@ -1,0 +1,7 @@
+# verdict: own-flag
+# points: 0
+# hint: all_reduce it
+
+
+def anyone(flag, group):
+    return flag
