@@ -139,6 +139,11 @@ class Group:
             self._context.recorder.hold(tensor, category, name)
         return tensor
 
+    def resized(self, tensor: torch.Tensor) -> None:
+        """Say that the tensor's storage was resized: no other sign of that reaches the recorder."""
+        if self._context.recorder:
+            self._context.recorder.resized(tensor)
+
     @contextlib.contextmanager
     def label(self, text: str):
         """Label what is computed inside the block, as in `with group.label("forward"):`."""
@@ -153,6 +158,13 @@ class Group:
         finally:
             recorder.flush()
             recorder.label = before
+
+    def mark(self, text: str) -> None:
+        """Mark this point of the program: `trace.held_at(rank, text)` tells what was held here."""
+        recorder = self._context.recorder
+        if recorder:
+            recorder.flush()
+            recorder.add("record", recorder.now(), recorder.now(), self.stream_name, event=text)
 
     def compute(self, label: str, seconds: float | None = None, flops: int = 0,
                 nbytes: int = 0) -> None:

@@ -222,6 +222,9 @@ class _Operators(TorchDispatchMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func.is_view:
+            for t in args:  # a weight is often first met through a view of it, such as w.t()
+                if isinstance(t, torch.nn.Parameter):
+                    self.recorder.seen(t)
             return out
         rec = self.recorder
         inputs = tensors(args) + tensors(kwargs.values())
@@ -234,10 +237,10 @@ class _Operators(TorchDispatchMode):
         rec.nbytes += sum(t.numel() * t.element_size() for t in inputs + outputs)
         for t in outputs:
             rec.seen(t)
+        rec.moves.operator(func, args, out, getattr(rec.thread, "stream", MAIN))
         return out
 
 
-        rec.moves.operator(func, args, out, getattr(rec.thread, "stream", MAIN))
 def tensors(values) -> list[torch.Tensor]:
     """The tensors among the values, those in lists and tuples included, in order."""
     found = []

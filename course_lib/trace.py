@@ -159,6 +159,21 @@ class Trace:
                 curve.append((e.start, dict(held)))
         return curve
 
+    def held_at(self, rank: int, mark: str) -> dict[str, int]:
+        """Bytes held per category where the rank called `group.mark(mark)` (the last time).
+
+        Raises ValueError if it never did.
+        """
+        held, found = Counter({category: 0 for category in CATEGORIES}), None
+        for e in self.program(rank):
+            if e.kind in ("alloc", "free"):
+                held[e.category] += e.nbytes if e.kind == "alloc" else -e.nbytes
+            elif e.kind == "record" and e.event == mark:
+                found = dict(held)
+        if found is None:
+            raise ValueError(f"mark={mark!r}: rank {rank} has no such mark")
+        return found
+
     def to_chrome(self, path) -> None:
         """Write the run, by its wall clock, as a trace for Perfetto (ui.perfetto.dev) or
         chrome://tracing.
