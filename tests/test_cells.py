@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from course_lib import collectives as C
 from course_lib import dry_run, replay, run_ranks
-from course_lib.excerpt import one_call
-from course_lib.flow import follow
 from course_lib.machine import unit
 from course_lib.trace import Event, Trace
 from course_lib.viz import (
@@ -28,7 +26,9 @@ from course_lib.viz import (
     unit_steps,
 )
 from course_lib.viz.cells import cells_at
+from course_lib.viz.excerpt import one_call
 from course_lib.viz.explore import OPS, collective_run
+from course_lib.viz.flow import follow
 
 SUMS = [op for op in C.__all__ if op.endswith("all_reduce") and not op.startswith("hier")]
 RANKS = range(1, 9)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ..excerpt import one_call
 from ..timeline import Timeline
 from ..trace import SENDS, Trace
 from .cells_still import cells_still
 from .collective import collective_data
+from .excerpt import one_call
 from .show import timeline_of
 from .theme import FAINT, TEXT, colour, style
 from .view import View, engine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ..flow import follow
 from .cells import Stage, with_cells
+from .flow import follow
 from .gauges import bytes_so_far, figures, kind_at, status
 from .rows import count_text, document, place
 from .slots import Slots

@@ -7,9 +7,9 @@ import torch
 
 from .. import collectives
 from ..dry import dry_run
-from ..excerpt import one_call
 from .cells_view import CellsView
 from .collective import collective_data
+from .excerpt import one_call
 from .show import timeline_of
 from .static import image
 from .view import reporting, show_pair

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from ..flow import Flow, Piece
 from .cells import Cell, Lane
+from .flow import Flow, Piece
 
 
 class Slots:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .trace import SENDS, Trace
+from ..trace import SENDS, Trace
 
 
 def one_call(trace: Trace, number: int | None = None) -> Trace:

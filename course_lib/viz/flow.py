@@ -12,9 +12,9 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
+from ..timeline import Message, Timeline
+from ..trace import RECVS, SENDS
 from .excerpt import outermost
-from .timeline import Message, Timeline
-from .trace import RECVS, SENDS
 
 Contributions = tuple[tuple[int, int], ...]
 Part = tuple[int, int, int]  # buffer, offset, elements
