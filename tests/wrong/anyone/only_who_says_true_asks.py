@@ -1,5 +1,7 @@
-# verdict: deadlock
+# verdict: own-flag
 # points: 0
+# hint: whatever its own flag
+# hint: Ask all of them
 import torch
 
 from course_lib.collectives import all_reduce
