@@ -18,6 +18,13 @@ from .collectives_gather import check_ring_all_gather
 from .collectives_all_reduce import check_all_reduce
 from .collectives_all_to_all import check_all_to_all
 from .collectives_fast import check_fast_broadcast
+from .machines import check_fit_ping_pong
+from .machines_torus import check_link_loads
+from .machines_bus import check_bus_bandwidths
+from .all_reduces import check_halving_doubling
+from .all_reduces_levels import check_hierarchical
+from .all_reduces_crossover import check_crossover
+from .all_reduces_choice import check_choose
 # isort: on
 
 __all__ = [
@@ -26,9 +33,16 @@ __all__ = [
     "check_all_reduce",
     "check_all_to_all",
     "check_anyone",
+    "check_bus_bandwidths",
+    "check_choose",
+    "check_crossover",
     "check_data_parallel_step",
     "check_exchange_with_neighbour",
     "check_fast_broadcast",
+    "check_fit_ping_pong",
+    "check_halving_doubling",
+    "check_hierarchical",
+    "check_link_loads",
     "check_ring_all_gather",
     "check_ring_reduce_scatter",
     "check_setup",

@@ -1,0 +1,16 @@
+# verdict: mean-of-links
+# points: 3
+# hint: the mean says nothing
+
+
+def bus_bandwidths(n, gpus, nodes, inside, between):
+    def ring(size, ranks, link):
+        latency, bandwidth = link
+        return 2 * (ranks - 1) * (latency + size / ranks / bandwidth)
+
+    W = gpus * nodes
+    flat = (ring(n, W, inside) * (gpus - 1) + ring(n, W, between)) / gpus
+    flat = flat if nodes > 1 else ring(n, W, inside)
+    two = ring(n, gpus, inside) + ring(n / gpus, nodes, between)
+    factor = 2 * (W - 1) / W
+    return factor * n / flat, factor * n / two

@@ -1,0 +1,14 @@
+# verdict: passed
+# points: 5
+
+
+def bus_bandwidths(n, gpus, nodes, inside, between):
+    def ring(size, ranks, link):
+        latency, bandwidth = link
+        return 2 * (ranks - 1) * (latency + size / ranks / bandwidth)
+
+    W = gpus * nodes
+    flat = max(ring(n, W, inside), ring(n, W, between) if nodes > 1 else 0)
+    two = ring(n, gpus, inside) + ring(n / gpus, nodes, between)
+    factor = 2 * (W - 1) / W
+    return factor * n / flat, factor * n / two

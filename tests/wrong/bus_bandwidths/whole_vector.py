@@ -1,0 +1,15 @@
+# verdict: whole-vector
+# points: 0
+# hint: n / W bytes
+
+
+def bus_bandwidths(n, gpus, nodes, inside, between):
+    def ring(size, ranks, link):
+        latency, bandwidth = link
+        return 2 * (ranks - 1) * (latency + size / 1 / bandwidth)
+
+    W = gpus * nodes
+    flat = ring(n, W, between if nodes > 1 else inside)
+    two = ring(n, gpus, inside) + ring(n / gpus, nodes, between)
+    factor = 2 * (W - 1) / W
+    return factor * n / flat, factor * n / two
