@@ -114,7 +114,7 @@ def exchanges_cost(*worlds: int):
 
     def test(bench: Bench) -> None:
         for W in worlds:
-            sizes = [[4 + 3 * ((src + to) % W) for to in range(W)] for src in range(W)]
+            sizes = [[4 + 3 * ((2 * src + to) % W) for to in range(W)] for src in range(W)]
             wide = [x.repeat(1, 32) for x in _table(bench, sizes, 0)]  # rows of 256 B
             trace = runs.run(
                 bench, W, runs.cost_calls, [[(x, list(sizes[rank]))] for rank, x in enumerate(wide)]

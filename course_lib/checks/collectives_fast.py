@@ -49,6 +49,8 @@ FAST_BROADCAST = Task(
         not-reached: This rank still has its old x.
         wrong-root: The root is taken to be another rank than it is: count places from the root.
         changed-x: The root's own x must stay as it is.
+        phase-missing: Some chunks have arrived, the rest of x is as before. After the scatter every
+            rank holds one chunk; the all-gather of the chunks is missing, or stops too early.
         tail-forgotten: The last elements never travel. n // size cuts off the rest; tensor_split
             makes the first chunks one element longer instead.
         wrong-value: Some chunks sit in the wrong place. After the scatter, which rank holds which

@@ -1,6 +1,7 @@
 # verdict: only-powers-of-two
 # points: 0
 # hint: powers of two only
+# runs in: soak
 import torch
 
 

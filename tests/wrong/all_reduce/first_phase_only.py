@@ -1,6 +1,7 @@
 # verdict: phase-missing
 # points: 0
 # hint: all-gather
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: not-in-place
 # points: 0
 # hint: x itself has to change
+# runs in: soak
 import torch
 
 

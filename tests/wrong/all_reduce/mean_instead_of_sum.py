@@ -1,6 +1,7 @@
 # verdict: averaged
 # points: 0
 # hint: mean
+# runs in: soak
 import torch
 
 

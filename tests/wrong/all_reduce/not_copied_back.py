@@ -1,6 +1,7 @@
 # verdict: own-part
 # points: 0
 # hint: copied back
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: only-two-ranks
 # points: 0
 # hint: neighbours
+# runs in: soak
 import torch
 
 

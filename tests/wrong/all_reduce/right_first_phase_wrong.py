@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: soak
 def ring_reduce_scatter(parts, group):
     return parts[group.rank]
 

@@ -1,6 +1,7 @@
 # verdict: too-few-chunks
-# points: 5
+# points: 4
 # hint: tensor_split
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: equal-pieces
 # points: 2
 # hint: send_sizes says
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: wrong-order
 # points: 0
 # hint: your own at your own number
+# runs in: soak
 import torch
 
 

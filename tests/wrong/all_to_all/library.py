@@ -1,6 +1,7 @@
 # verdict: forbidden
 # points: 0
 # hint: yourself
+# runs in: soak
 import torch
 
 from course_lib.collectives import all_to_all as theirs

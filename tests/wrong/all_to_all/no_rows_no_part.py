@@ -1,6 +1,7 @@
 # verdict: deadlock
 # points: 5
 # hint: no rows to give
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: only-two-ranks
 # points: 0
 # hint: 1 - rank
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: own-rows-missing
 # points: 0
 # hint: keeps for itself
+# runs in: soak
 import torch
 
 

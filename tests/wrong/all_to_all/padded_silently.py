@@ -1,5 +1,5 @@
 # verdict: padded
-# points: 3
+# points: 2
 # hint: nobody sent
 import torch
 

@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: root-in-the-middle
 # points: 4
 # hint: through one rank
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: changed-x
 # points: 5
 # hint: belongs to the caller
+# runs in: soak
 import torch
 
 

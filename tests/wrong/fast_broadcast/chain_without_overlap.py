@@ -1,6 +1,7 @@
 # verdict: no-overlap
 # points: 4
 # hint: as soon as it is there
+# runs in: soak
 def fast_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     pieces = x.view(-1).tensor_split(8)

@@ -1,6 +1,7 @@
 # verdict: root-sends-to-all
 # points: 4
 # hint: among themselves
+# runs in: soak
 def fast_broadcast(x, group, root=0):
     for piece in x.view(-1).tensor_split(group.size):
         if group.rank == root:

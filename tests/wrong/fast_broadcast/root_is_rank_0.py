@@ -1,6 +1,7 @@
 # verdict: wrong-root
 # points: 4
 # hint: count places from the root
+# runs in: soak
 import torch
 
 

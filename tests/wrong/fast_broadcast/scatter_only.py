@@ -1,5 +1,7 @@
-# verdict: tail-forgotten
+# verdict: phase-missing
 # points: 0
+# hint: all-gather of the chunks
+# runs in: soak
 def fast_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     chunks = x.view(-1).tensor_split(W)

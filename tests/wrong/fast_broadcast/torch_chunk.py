@@ -1,6 +1,7 @@
 # verdict: no-modulo
-# points: 5
+# points: 4
 # hint: may make fewer
+# runs in: soak
 import torch
 
 

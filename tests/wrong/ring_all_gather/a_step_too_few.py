@@ -1,6 +1,7 @@
 # verdict: entry-missing
 # points: 0
 # hint: does not show there
+# runs in: soak
 def ring_all_gather(x, group, sizes):
     r, W = group.rank, group.size
     gathered = [x.clone() if rank == r else x.new_zeros(n) for rank, n in enumerate(sizes)]

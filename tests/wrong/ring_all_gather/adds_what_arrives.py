@@ -1,6 +1,7 @@
 # verdict: added-not-copied
 # points: 0
 # hint: nothing is added
+# runs in: soak
 import torch
 
 

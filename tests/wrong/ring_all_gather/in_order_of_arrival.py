@@ -1,6 +1,7 @@
 # verdict: wrong-order
 # points: 0
 # hint: not the r-th that arrives
+# runs in: soak
 def ring_all_gather(x, group, sizes):
     r, W = group.rank, group.size
     gathered = [x.clone()]

@@ -1,6 +1,7 @@
 # verdict: forbidden
 # points: 0
 # hint: yourself
+# runs in: soak
 from course_lib.collectives import ring_all_gather as theirs
 
 

@@ -1,6 +1,7 @@
 # verdict: too-much-traffic
 # points: 4
 # hint: W-1 parts
+# runs in: soak
 def ring_all_gather(x, group, sizes):
     r, W = group.rank, group.size
     gathered = [x.clone() if rank == r else x.new_empty(n) for rank, n in enumerate(sizes)]

@@ -1,6 +1,7 @@
 # verdict: one-tensor-for-all
 # points: 0
 # hint: one and the same tensor
+# runs in: soak
 import torch
 
 

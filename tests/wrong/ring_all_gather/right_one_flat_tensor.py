@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: soak
 def ring_all_gather(x, group, sizes):
     r, W = group.rank, group.size
     gathered = x.new_empty(sum(sizes)).split(sizes)

@@ -1,6 +1,7 @@
 # verdict: root-in-the-middle
 # points: 4
 # hint: One rank collects
+# runs in: soak
 def ring_all_gather(x, group, sizes):
     gathered = [x.clone() if rank == group.rank else x.new_empty(n) for rank, n in enumerate(sizes)]
     if group.rank == 0:

@@ -1,6 +1,7 @@
 # verdict: no-list
 # points: 0
 # hint: a list of
+# runs in: soak
 import torch
 
 

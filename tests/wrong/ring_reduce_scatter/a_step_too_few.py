@@ -1,6 +1,7 @@
 # verdict: rank-missing
 # points: 0
 # hint: W-1 steps
+# runs in: soak
 import torch
 
 

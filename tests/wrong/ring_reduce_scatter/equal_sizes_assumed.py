@@ -1,6 +1,7 @@
 # verdict: call-mismatch
 # points: 3
 # hint: same part
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: deadlock
 # points: 0
 # hint: sends first
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: only-powers-of-two
 # points: 0
 # hint: does not exist for every number
+# runs in: soak
 import torch
 
 

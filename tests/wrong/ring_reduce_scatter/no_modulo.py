@@ -1,6 +1,7 @@
 # verdict: no-modulo
 # points: 0
 # hint: modulo group.size
+# runs in: soak
 import torch
 
 

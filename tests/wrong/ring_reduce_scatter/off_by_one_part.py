@@ -1,6 +1,7 @@
 # verdict: wrong-part
 # points: 0
 # hint: wrong ranks
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: too-many-steps
 # points: 4
 # hint: at the same time
+# runs in: soak
 import torch
 
 

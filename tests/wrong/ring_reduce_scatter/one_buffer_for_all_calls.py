@@ -1,6 +1,7 @@
 # verdict: result-changes-later
 # points: 5
 # hint: of its own
+# runs in: soak
 import torch
 
 BUFFERS = {}

@@ -1,6 +1,7 @@
 # verdict: added-twice
 # points: 0
 # hint: twice
+# runs in: soak
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: not-a-ring
 # points: 4
 # hint: two neighbours
+# runs in: soak
 import torch
 
 

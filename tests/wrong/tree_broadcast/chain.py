@@ -1,6 +1,7 @@
 # verdict: chain
 # points: 4
 # hint: go on sending
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     if place > 0:

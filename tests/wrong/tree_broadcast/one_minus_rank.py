@@ -1,6 +1,7 @@
 # verdict: only-two-ranks
 # points: 0
 # hint: 1 - rank
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     if group.size > 1:
         if group.rank == root:

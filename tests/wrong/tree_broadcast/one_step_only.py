@@ -1,6 +1,7 @@
 # verdict: not-reached
 # points: 0
 # hint: never received
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     if group.rank == root and group.size > 1:
         group.send(x, (root + 1) % group.size)

@@ -1,6 +1,7 @@
 # verdict: to-itself
 # points: 4
 # hint: turn them back
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     distance = 1

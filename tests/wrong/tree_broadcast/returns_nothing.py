@@ -1,6 +1,7 @@
 # verdict: no-tensor
 # points: 0
 # hint: Return x
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     distance = 1

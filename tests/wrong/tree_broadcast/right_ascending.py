@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     distance = 1

@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     begun = 1 << place.bit_length()  # from here on this place sends

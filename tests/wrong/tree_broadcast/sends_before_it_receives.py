@@ -1,6 +1,7 @@
 # verdict: wrong-root
 # points: 0
 # hint: before it has received
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     distance = 1

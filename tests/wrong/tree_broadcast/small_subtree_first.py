@@ -1,6 +1,7 @@
 # verdict: too-many-steps
 # points: 4
 # hint: largest subtree first
+# runs in: soak
 def tree_broadcast(x, group, root=0):
     W, place = group.size, (group.rank - root) % group.size
     if place:
