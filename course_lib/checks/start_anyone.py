@@ -12,9 +12,13 @@ def ask(fn, group, flags):
 
 
 def _questions(world_size: int) -> list[list[bool]]:
-    """What each rank says in each round: nobody, each rank alone, everybody."""
+    """What each rank says in each round: nobody, everybody, each rank alone, and rank 0 once more.
+
+    A rank that asks only when it says True itself asks in as many rounds as its neighbours, but for
+    that last one: nobody answers it.
+    """
     alone = [[rank == one for rank in range(world_size)] for one in range(world_size)]
-    return [[False] * world_size, *alone, [True] * world_size]
+    return [[False] * world_size, [True] * world_size, *alone, alone[0]]
 
 
 def _same_decision(*world_sizes: int):
@@ -53,6 +57,8 @@ ANYONE = Task(
     (Subcheck("all ranks answer alike: does anyone say True?", _same_decision(2, 3, 4)),),
     forbid=TORCH_COLLECTIVES,
     hints={
+        "deadlock": "A rank asks, and the others do not. Call all_reduce on every rank, whatever "
+        "its own flag says.",
         "own-flag": "Each rank returns its own flag, so one rank skips and the others do not. Ask "
         "all of them: put the flag into a tensor and all_reduce it.",
         "all-instead-of-any": "This asks whether everybody says True. One rank is enough: take the "

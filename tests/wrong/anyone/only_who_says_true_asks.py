@@ -1,7 +1,6 @@
-# verdict: own-flag
+# verdict: deadlock
 # points: 0
-# hint: whatever its own flag
-# hint: Ask all of them
+# hint: Call all_reduce on every rank
 import torch
 
 from course_lib.collectives import all_reduce
