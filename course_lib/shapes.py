@@ -87,7 +87,7 @@ def _by_messages(mine: list[Spec], wanted: list[int], group: Group) -> dict[int,
 
 
 def _from_other_runs(mine: list[Spec], rank: int, group: Group) -> list[Spec]:
-    """What that rank said in its own dry run; until it has had one, the same as this rank brings."""
+    """What that rank said in its own dry run; until it has had one, what this rank brings."""
     said, channel = group._transport.said, group._call.channel
     if (channel, group.ranks[rank]) not in said:
         group._transport.missed = True
