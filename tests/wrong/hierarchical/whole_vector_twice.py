@@ -1,0 +1,13 @@
+# verdict: added-twice
+# points: 0
+# hint: more than once
+from course_lib.collectives import ring_all_reduce
+
+
+def hierarchical(x, group, G):
+    W = group.size
+    node = group.split([list(range(first, first + G)) for first in range(0, W, G)])
+    rail = group.split([list(range(place, W, G)) for place in range(G)])
+    ring_all_reduce(x, node)
+    ring_all_reduce(x, rail)
+    return ring_all_reduce(x, node)
