@@ -121,7 +121,7 @@ def add_into(x: torch.Tensor, y: torch.Tensor, group: Group, op: str = "sum") ->
         recorder.add("compute", start, recorder.now(), group.stream_name, label="add",
                      moves=(("add", part(x), part(y)),),
                      flops=x.numel(),
-                     nbytes=3 * x.numel() * x.element_size())
+                     nbytes=3 * x.nbytes)
 
 
 def copy_into(x: torch.Tensor, y: torch.Tensor, group: Group) -> torch.Tensor:
@@ -180,8 +180,8 @@ def _bracket(group: Group, kind: str, tensor: torch.Tensor | None, whole) -> Non
     if recorder is None:
         return
     now = recorder.now()
-    extra = {} if tensor is None else {"nbytes": tensor.numel() * tensor.element_size(),
-                                       "dtype": str(tensor.dtype)[6:], "shape": tuple(tensor.shape)}
+    extra = {} if tensor is None else {"nbytes": tensor.nbytes, "dtype": tensor.dtype,
+                                       "shape": tensor.shape}
     recorder.add(kind, now, now, group.stream_name, label=call.op, channel=call.channel,
                  name=call.name, site=call.site,
                  parts=tuple(recorder.moves.part(t) for t in tensors((whole,))), **extra)

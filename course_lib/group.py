@@ -241,8 +241,8 @@ class Group:
         now = recorder.now()
         tensor, call = handle.tensor, self._call
         recorder.add(kind, now if start is None else start, now, self.stream_name, peer=handle.peer,
-                     nbytes=tensor.numel() * tensor.element_size(), dtype=str(tensor.dtype)[6:],
-                     shape=tuple(tensor.shape), channel=call.channel if call else self.name,
+                     nbytes=tensor.nbytes, dtype=tensor.dtype, shape=tensor.shape,
+                     channel=call.channel if call else self.name,
                      label=call.op if call else "", name=call.name if call else "",
                      site=handle.site, parts=(recorder.moves.part(tensor),),
                      requests=(handle.request,) if start is None else (), source=handle.source)
@@ -263,7 +263,7 @@ class Group:
                                  f"{tensor.stride()}: "
                                  "receive into torch.empty(...) and copy")
             tensor = tensor.contiguous()
-        return tensor.detach(), self.ranks[peer]
+        return tensor.detach() if tensor.requires_grad else tensor, self.ranks[peer]
 
     def _publish(self, direction, tensor, peer, k, site) -> None:
         writer = self._context.writer

@@ -94,13 +94,19 @@ class Recorder:
         first.
         """
         stream = stream or getattr(self.thread, "stream", MAIN)
-        if stream == MAIN and (self.flops or self.nbytes):
-            self.flush(start)
+        if stream == MAIN:
+            if self.flops or self.nbytes:
+                self.flush(start)
+            self.since = end
         if self.moves.pending:
             fields["moves"] = self.moves.take(stream) + fields.get("moves", ())
-        self.programs.setdefault(stream, []).append((kind, start, end, fields))
-        if stream == MAIN:
-            self.since = end
+        self._program(stream).append((kind, start, end, fields))
+
+    def _program(self, stream: str) -> list[tuple]:
+        program = self.programs.get(stream)
+        if program is None:
+            program = self.programs[stream] = []
+        return program
 
     def flush(self, now: float | None = None) -> None:
         """Close the running `compute` event of the main stream."""
@@ -266,6 +272,9 @@ def make_trace(world_size: int, rows: dict[int, dict[str, list[tuple]]],
 
 def _event(row: tuple, rename) -> Event:
     kind, start, end, fields = row
+    if fields.get("dtype"):
+        # As torch gives them until here: making them plain costs a microsecond a message
+        fields["dtype"], fields["shape"] = str(fields["dtype"])[6:], tuple(fields["shape"])
     for key in ("site", "source"):
         if key in fields:
             fields[key] = (rename(fields[key][0]), fields[key][1])
