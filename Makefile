@@ -23,7 +23,7 @@ help:
 	@echo "make work       copy new exercises to work/, where you answer them (lab does it too)"
 	@echo "make test       check everything, within 10 minutes"
 	@echo "make soak       the longer checks, within 30 minutes"
-	@echo "make notebooks  run the notebooks again, store what they show, derive the exercises"
+	@echo "make notebooks  link the notebooks, run them, store what they show, derive exercises"
 	@echo "make picture    draw the picture of README.md again"
 	@echo "make install    build $(VENV) only"
 	@echo "make clean      remove $(VENV) and build/ (your work/ stays)"
@@ -49,6 +49,7 @@ soak: $(STAMP)
 	$(RUN) tools/run_checks.py soak
 
 notebooks: $(STAMP)
+	$(RUN) tools/make_links.py
 	$(RUN) tools/make_notebooks.py $(if $(FRESH),--fresh) $(FILES)
 	$(RUN) tools/make_exercises.py
 

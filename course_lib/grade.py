@@ -16,6 +16,7 @@ import io
 import json
 import random
 import sys
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -155,7 +156,32 @@ def as_html(grades: list[Grade], seed: int) -> str:
     )
 
 
-FORMATS = {"text": as_text, "json": as_json, "csv": as_csv, "html": as_html}
+def as_report(grades: list[Grade], seed: int) -> str:
+    """What a class got wrong: for each task, how many passed, and each verdict with its count."""
+    told: dict[tuple[str, str], list[Report]] = {}
+    for report in (r for g in grades for r in g.reports):
+        told.setdefault((report.task, report.name), []).append(report)
+    lines = []
+    for (task, name), reports in told.items():
+        passed = sum(report.passed for report in reports)
+        mean = sum(report.points for report in reports) / len(reports)
+        lines += [f"Task {task}  {name}  {passed} of {len(reports)} passed, {mean:.1f} of "
+                  f"{reports[0].max_points} points on average"]
+        missed = Counter(report.verdict for report in reports if not report.passed)
+        hints = {report.verdict: report.hint for report in reports}
+        lines += [f"  {n:4}  {verdict}: {hints[verdict]}".rstrip(": ")
+                  for verdict, n in missed.most_common()]
+    lines += [f"{g.path.name}: {g.trouble}" for g in grades if g.trouble]
+    return "\n".join([*lines, f"Inputs drawn with seed {seed}."])
+
+
+FORMATS = {
+    "text": as_text,
+    "json": as_json,
+    "csv": as_csv,
+    "html": as_html,
+    "report": as_report,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -177,14 +203,15 @@ def main(arguments: list[str] | None = None) -> int:
         "--limit", type=float, default=LIMIT, help="seconds per task (default %(default)g)"
     )
     kinds = parser.add_mutually_exclusive_group()
-    for name in ("json", "html", "csv"):
+    for name in ("json", "html", "csv", "report"):
+        what = f"{name.upper()} instead of text" if name != "report" else "what a class got wrong"
         kinds.add_argument(
             f"--{name}",
             dest="format",
             action="store_const",
             const=name,
             default="text",
-            help=f"write {name.upper()} instead of text",
+            help=f"write {what}",
         )
     options = parser.parse_args(arguments)
     if not options.limit > 0:

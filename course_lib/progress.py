@@ -59,10 +59,10 @@ ROUTES = ("3 hours", "weekend", "all")
 
 
 def progress() -> Progress:
-    """The learner's points per exercise, what to do next, and the map of the course with three
+    """The map of the course with the learner's points per lecture, what to do next, and three
     routes.
 
-    Shows as a table in a notebook; only lectures that exist in `notebooks/` are links.
+    Shows as a table in a notebook; only lectures and exercises that exist are links.
     """
     from .checks import TASKS
 
@@ -121,50 +121,80 @@ class Progress:
         return sum(task.max_points for task in self.tasks)
 
     @property
-    def next(self) -> str:
-        """The first task that still has points to give, or the first lecture that has no exercise
-        yet.
-        """
-        for task in self.tasks:
-            if self.earned(task) < task.max_points:
-                where = task.exercise if task.in_lecture else f"work/{task.exercise}.ipynb"
-                return f"task {task.number}, {task.name}, in {where}"
-        return "every task is solved"
+    def open_task(self):
+        """The first task that still has points to give; None when every task is solved."""
+        return next((t for t in self.tasks if self.earned(t) < t.max_points), None)
 
-    def rows(self) -> list[tuple[str, str, str, str]]:
-        """(exercise, task, function, points) of every task."""
+    @property
+    def next(self) -> str:
+        """What to do next, in words."""
+        task = self.open_task
+        if task is None:
+            return "every task is solved"
+        where = task.exercise if task.in_lecture else f"work/{task.exercise}.ipynb"
+        return f"task {task.number}, {task.name}, in {where}"
+
+    def of_lecture(self, lecture: Lecture) -> str:
+        """"3 of 10", the points of all tasks of a lecture and its exercise; "" if it has none."""
+        tasks = [task for task in self.tasks if _lecture_of(task) == lecture.number]
+        earned, most = sum(map(self.earned, tasks)), sum(task.max_points for task in tasks)
+        return f"{earned:g} of {most:g}" if tasks else ""
+
+    def course(self) -> list[tuple[str, str, str, str, str]]:
+        """(lecture, title, minutes, after, points) of every lecture of the map."""
+        return [(*_line(lecture), self.of_lecture(lecture)) for lecture in LECTURES]
+
+    def rows(self, lecture: int | None = None) -> list[tuple[str, str, str, str]]:
+        """(exercise, task, function, points) of every task, or of one lecture's."""
         return [
             (task.exercise, task.number, task.name, f"{self.earned(task):g} of {task.max_points:g}")
             for task in self.tasks
+            if lecture is None or _lecture_of(task) == lecture
         ]
 
+    def _now(self) -> list[tuple[str, str, str, str]]:
+        """The rows of the lecture that has the next task."""
+        return self.rows(_lecture_of(self.open_task)) if self.open_task else []
+
     def __str__(self) -> str:
-        lines = [
-            "Your points",
-            *_columns([("exercise", "task", "function", "points"), *self.rows()]),
-            f"Sum: {self.points:g} of {self.max_points:g}. Next: {self.next}",
-            "",
-            "The course",
-            *_columns([("lecture", "title", "minutes", "after"), *map(_line, LECTURES)]),
-        ]
+        lines = ["The course, and your points", *_columns([COURSE, *self.course()])]
+        lines += [f"Sum: {self.points:g} of {self.max_points:g}. Next: {self.next}"]
+        if now := self._now():
+            lines += ["", "Where you are", *_columns([TASK, *now])]
         return "\n".join([*lines, "", "Three routes", *map(_route, ROUTES)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        points = _table(("exercise", "task", "function", "points"), self.rows())
-        course = _table(("lecture", "title", "minutes", "after"), map(_line, LECTURES), links=True)
+        links = [(None, notebook_of(x), None, None, exercise_of(x)) for x in LECTURES]
+        course = _table(COURSE, self.course(), links)
+        now = f"<b>Where you are</b>{_table(TASK, self._now())}" if self._now() else ""
         routes = "".join(f"<li>{html.escape(_route(route))}</li>" for route in ROUTES)
         return (
-            f"<div><b>Your points</b>{points}<p>Sum: {self.points:g} of {self.max_points:g}. Next: "
-            f"{html.escape(self.next)}</p><b>The course</b>{course}<b>Three "
+            f"<div><b>The course, and your points</b>{course}<p>Sum: {self.points:g} of "
+            f"{self.max_points:g}. Next: {html.escape(self.next)}</p>{now}<b>Three "
             f"routes</b><ul>{routes}</ul></div>"
         )
+
+
+COURSE = ("lecture", "title", "minutes", "after", "points")
+TASK = ("exercise", "task", "function", "points")
+
+
+def _lecture_of(task) -> int:
+    return int(task.number.partition(".")[0])
 
 
 def notebook_of(lecture: Lecture) -> Path | None:
     """The lecture's notebook, or None while it is not there."""
     return next(iter(sorted((ROOT / "notebooks").glob(f"{lecture.tag}_*.ipynb"))), None)
+
+
+def exercise_of(lecture: Lecture) -> Path | None:
+    """The learner's copy of the lecture's exercise, else the exercise, else None."""
+    folders = (ROOT / "work", ROOT / "exercises")
+    found = (path for folder in folders for path in sorted(folder.glob(f"{lecture.tag}_*.ipynb")))
+    return next(found, None)
 
 
 def _line(lecture: Lecture) -> tuple[str, str, str, str]:
@@ -189,12 +219,13 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _table(head, rows, links: bool = False) -> str:
+def _table(head, rows, links=()) -> str:
+    """An HTML table; links[row][column] is the file that a cell leads to, or None."""
     lines = ["".join(f"<th style='text-align:left'>{name}</th>" for name in head)]
-    for row in rows:
+    for number, row in enumerate(rows):
         cells = [html.escape(cell) for cell in row]
-        target = notebook_of(LECTURES[int(row[0])]) if links else None
-        if target is not None:
-            cells[1] = f"<a href='{os.path.relpath(target)}'>{cells[1]}</a>"
+        for column, target in enumerate(links[number] if links else ()):
+            if target is not None:
+                cells[column] = f"<a href='{os.path.relpath(target)}'>{cells[column]}</a>"
         lines.append("".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells))
     return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"

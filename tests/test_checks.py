@@ -22,7 +22,7 @@ ANSWERS = sorted(path for task in TASKS for path in (FOLDER / task).glob("*.py")
 def answer(path):
     """(the answer as the grader would hold it, what its head says must come out)."""
     text = path.read_text()
-    said = dict(re.findall(r"^# (verdict|points|hint): (.*)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (verdict|points|hint|note): (.*)$", text, re.MULTILINE))
     return Submission(path.parent.name, ((path.name, 1, text),)), said
 
 
@@ -43,6 +43,7 @@ def test_an_answer_gets_what_its_head_says(path):
     assert (report.verdict, report.points) == (said["verdict"], int(said["points"]))
     assert report.passed == (said["verdict"] == "passed") == path.stem.startswith("right_")
     assert said.get("hint", "") in report.hint
+    assert said.get("note", "") in " ".join(report.notes)
 
 
 # -- the machinery --------------------

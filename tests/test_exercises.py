@@ -80,21 +80,34 @@ def test_the_parts_of_a_task_come_in_their_order(name):
         assert part[check + 1].source.count("<details>") <= 3
 
 
+@pytest.fixture(scope="module")
+def checking():
+    """One checking process for all exercises: it takes seconds to start."""
+    with CheckingProcess() as process:
+        yield process
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_unsolved_scores_nothing_and_solved_everything(name):
-    with CheckingProcess() as checking:
-        unsolved, solved = (
-            grade(ROOT / f"{folder}/{name}.ipynb", seed=3, checking=checking)
-            for folder in ("exercises", "solutions")
-        )
+def test_unsolved_scores_nothing(checking, name):
+    unsolved = grade(ROOT / f"exercises/{name}.ipynb", seed=3, checking=checking)
     assert (unsolved.points, unsolved.status) == (0, 1)
     assert {report.verdict for report in unsolved.reports} == {"not-implemented"}
+
+
+def first_in_test(names, *fast):
+    """The names as parameters; all but `fast` run in `make soak`."""
+    return [pytest.param(n, marks=() if n in fast else pytest.mark.soak) for n in names]
+
+
+@pytest.mark.parametrize("name", first_in_test(NAMES, "00_start"))
+def test_solved_scores_everything(checking, name):
+    solved = grade(ROOT / f"solutions/{name}.ipynb", seed=3, checking=checking)
     assert (solved.points, solved.status) == (solved.max_points, 0), [
         str(r) for r in solved.reports
     ]
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", first_in_test(TASKS, "exchange_with_neighbour", "all_reduce"))
 def test_a_function_that_returns_its_input_scores_nothing(task):
     first = f"def {task}(first, *others):\n    return first"
     report = judge(TASKS[task], Submission(task, (("first", 1, first),)))

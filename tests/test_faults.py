@@ -480,3 +480,27 @@ def test_bad_arguments_inside_ranks(bad):
         RankFailure, match=words.replace("(", r"\(").replace(".", r"\.").replace("[", r"\[")
     ):
         run_ranks(function, 2)
+
+
+def test_errors_without_words_in_every_rank():
+    def work(group):
+        raise ValueError
+
+    failure = fails(work, 3, RankFailure, ": ValueError\n", here(work, 1))
+    assert failure.kind == "ValueError"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+def test_a_rank_at_its_memory_limit_still_reports():
+    def work(group):
+        import resource
+
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + (60 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        kept = []
+        while True:
+            kept.append([0] * 100)
+
+    failure = fails(work, 2, RankFailure, ": MemoryError\n", here(work, 8))
+    assert failure.kind == "MemoryError"

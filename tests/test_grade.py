@@ -99,6 +99,20 @@ def test_csv_and_html_hold_the_same(tmp_path, capsys):
     assert page.startswith("<!doctype html>") and "cell 2 line 1" in page and "<script" not in page
 
 
+def test_the_class_report_counts_verdicts(tmp_path, capsys):
+    paths = [
+        notebook(tmp_path, cell(text, NAME), name=f"00_start_{i}.ipynb")
+        for i, text in enumerate(("x = = 1", "x = = 2", ""))
+    ]
+    (tmp_path / "00_start_broken.ipynb").write_text("{")
+    assert main([*map(str, paths), str(tmp_path / "00_start_broken.ipynb"), "--report"]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    head = f"Task 0.1  {NAME}  0 of 3 passed, 0.0 of 4 points on average"
+    assert lines[0] == head and lines[1].startswith("     2  syntax-error: Python cannot read")
+    assert lines[2].startswith("     1  no-answer: ") and lines[4].startswith("     3  no-answer")
+    assert lines[5].startswith("00_start_broken.ipynb: ")
+
+
 def test_wrong_options_are_refused(tmp_path):
     for options in (["x.ipynb", "--limit", "0"], [], ["x.ipynb", "--json", "--csv"]):
         with pytest.raises(SystemExit) as stop:

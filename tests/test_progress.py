@@ -1,6 +1,7 @@
 """Points are kept, the best counts, and nothing that a learner's folder holds breaks the table."""
 
 import json
+import re
 from importlib import import_module
 
 import pytest
@@ -23,7 +24,7 @@ def test_the_best_points_of_a_task_are_kept(own_file):
     assert module.read() == {"data_parallel_step": 3, "exchange_with_neighbour": 4}
     shown = module.progress()
     assert (shown.points, shown.max_points) == (7, sum(t.max_points for t in TASKS.values()))
-    assert "0.2   data_parallel_step       3 of 6" in str(shown)
+    assert "0.2   data_parallel_step       3 of 6" in str(shown) and "7 of 11" in str(shown)
     assert "Next: task 0.0, anyone, in lecture 00" in str(shown)
     assert not list(own_file.parent.glob("tmp*"))
     module.note("anyone", 1)
@@ -67,13 +68,39 @@ def test_a_check_notes_its_points():
     assert module.read() == {"exchange_with_neighbour": 0}
 
 
-def test_only_lectures_that_exist_are_links(tmp_path, monkeypatch):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "05_data_parallel.ipynb").write_text("")
+def test_only_what_exists_is_a_link(tmp_path, monkeypatch):
+    for file in ("notebooks/05_data_parallel", "exercises/00_start", "exercises/01_x", "work/01_x"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{file}.ipynb").write_text("")
     monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path / "notebooks")
     page, text = module.progress()._repr_html_(), str(module.progress())
-    assert page.count("<a href=") == 1 and "05_data_parallel.ipynb" in page
+    assert re.findall("<a href='(.*?)'>", page) == [
+        "../exercises/00_start.ipynb",
+        "../work/01_x.ipynb",
+        "05_data_parallel.ipynb",
+    ]
     assert text.count("(to come)") == len(module.LECTURES) - 1
+
+
+def test_points_are_summed_by_lecture():
+    module.note("anyone", 1)
+    module.note("data_parallel_step", 5)
+    shown = module.progress()
+    most = sum(t.max_points for t in TASKS.values() if t.number.startswith("0."))
+    assert shown.course()[0] == ("00", "Start", "30", "-", f"6 of {most:g}")
+    assert shown.of_lecture(module.LECTURES[17]) == ""
+    total = sum(float(row[4].split()[0]) for row in shown.course() if row[4])
+    assert total == shown.points == 6
+    assert "data_parallel_step" in str(shown) and "tree_broadcast" not in str(shown)
+
+
+def test_when_all_is_solved_nothing_is_next():
+    for task in TASKS.values():
+        module.note(task.name, task.max_points)
+    shown = module.progress()
+    assert shown.next == "every task is solved" and shown.open_task is None
+    assert "Where you are" not in str(shown) + shown._repr_html_()
 
 
 def test_the_map_is_sound():

@@ -141,6 +141,8 @@ def _run(job: Job, connection) -> bytes:
     # SystemExit and KeyboardInterrupt too: the run has failed either way
     except BaseException as error:
         writer.life(boards.FAILED)
+        if isinstance(error, MemoryError):  # what filled the memory goes: telling needs some
+            traceback.clear_frames(error.__traceback__)
         answer = {"kind": "error", "calls": context.calls, **_explain(error)}
     sys.stdout.flush()
     sys.stderr.flush()

@@ -114,7 +114,8 @@ class Team:
         rank = min(bad, key=lambda r: bad[r]["connection"])
         report = bad[rank]
         where = place(tuple(report["site"]))
-        text = f"rank {rank}: {report['type']}: {report['text']}\n  at {where}"
+        said = f"{report['type']}: {report['text']}".removesuffix(": ")
+        text = f"rank {rank}: {said}\n  at {where}"
         return RankFailure(text + self._others({rank}), rank=rank, kind=report["type"])
 
     def _died(self, rank: int) -> RankFailure:
@@ -193,8 +194,8 @@ class Team:
             elif report["connection"]:
                 lines.append(f"rank {rank} lost its connection to a rank that had ended")
             else:
-                lines.append(f"rank {rank}: {report['type']}: "
-                             f"{report['text'].splitlines()[0][:120]}")
+                first = report["text"].partition("\n")[0][:120]  # an error may say nothing
+                lines.append(f"rank {rank}: {report['type']}: {first}".removesuffix(": "))
         return "".join("\n" + line for line in lines)
 
     def _stacks(self, ranks: tuple[int, ...] | None = None) -> dict[int, str]:
