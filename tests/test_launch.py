@@ -12,6 +12,7 @@ import time
 import types
 from pathlib import Path
 
+import cloudpickle
 import psutil
 import pytest
 import torch
@@ -22,6 +23,8 @@ from course_lib.collectives import all_reduce, barrier
 from course_lib.launch import pool
 from course_lib.launch.errors import RankFailure
 
+# Ranks get this file's functions by value: they need not import what only tests import
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 FIRST, SECOND = 3.0, 0.3  # seconds of the first launch, with the fork server, and of later ones
 
 

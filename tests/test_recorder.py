@@ -4,8 +4,10 @@ forms, and a memory ledger that follows the storages themselves.
 Memory and FLOPs are checked twice, in a real process and in a dry run, with the same figures.
 """
 
+import sys
 from pathlib import Path
 
+import cloudpickle
 import pytest
 import torch
 from torch import nn
@@ -15,6 +17,8 @@ from course_lib import costs, dry_run, run_ranks
 from course_lib.collectives import barrier, broadcast, naive_all_reduce, ring_all_reduce
 from course_lib.launch.errors import RankFailure
 
+# Ranks get this file's functions by value: they need not import what only tests import
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SIZES = (0, 1, 2, 3, 4, 7, 8, 9, 1000)  # elements: below, at and above every world size, and ragged
 
 
