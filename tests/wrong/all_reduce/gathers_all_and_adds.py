@@ -1,6 +1,7 @@
 # verdict: gathers-everything
 # points: 4
 # hint: Sum one chunk per rank
+# runs in: test
 import torch
 
 

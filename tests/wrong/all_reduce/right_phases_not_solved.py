@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: test
 def ring_reduce_scatter(parts, group):
     raise NotImplementedError("Task 1.2")
 

@@ -1,6 +1,7 @@
 # verdict: padded
 # points: 2
 # hint: nobody sent
+# runs in: test
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: averaged-parameters
 # points: 3
 # hint: before optimizer.step
+# runs in: test
 import torch.nn.functional as F
 
 from course_lib.collectives import all_reduce

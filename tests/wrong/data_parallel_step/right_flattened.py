@@ -1,5 +1,6 @@
 # verdict: passed
 # points: 6
+# runs in: test
 import torch
 import torch.nn.functional as F
 

@@ -1,6 +1,7 @@
 # verdict: deadlock
 # points: 0
 # hint: isend
+# runs in: test
 import torch
 
 

@@ -1,6 +1,7 @@
 # verdict: gathers-everything
 # points: 4
 # hint: keeps a slice
+# runs in: test
 import torch
 
 
