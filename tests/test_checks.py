@@ -31,8 +31,8 @@ def name(path):
 
 
 def in_test(paths):
-    """The answers to one task that `make test` runs: those that say "# runs in: test", and one wrong
-    one in any case. All others run in `make soak`; solutions also run as notebooks.
+    """The answers to one task that `make test` runs: those that say "# runs in: test", and one
+    wrong one in any case. All others run in `make soak`; solutions also run as notebooks.
     """
     texts = {path: path.read_text() for path in paths}
     chosen = {path for path in paths if "# runs in: test\n" in texts[path]}
