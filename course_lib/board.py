@@ -209,6 +209,8 @@ class Writer:
     def __init__(self, board: Board, rank: int):
         self.board, self.rank = board, rank
         self.words, self.base = board.words, rank * board.at.size // 8
+        # Worked out once: these two are written at every message
+        self.blocked, self.posted = self.base + board.at.stream, self.base + board.at.posted
         self.comms: dict[str, int] = {}
         self.streams: list[str] = []
         self.files: dict[str, int] = {}
@@ -241,22 +243,22 @@ class Writer:
         return self.streams.index(name)
 
     def post(self, comm: int, collective: bool, direction: int, peer: int, k: int) -> None:
-        self.words[self.base + self.board._posted(comm, collective, direction, peer)] = k
+        row = (comm * 2 + collective) * 2 + direction
+        self.words[self.posted + row * self.board.world_size + peer] = k
 
     def spec(self, comm: int, direction: int, peer: int, k: int, dtype: int, nbytes: int) -> None:
         self.words[self.base + self.board._spec(comm, direction, peer, k)] = (
             (k & 0xFFF) << 52 | dtype << 46 | nbytes)
 
     def block(self, stream: int, kind: int, comm: int, collective: bool, direction: int, peer: int,
-              k: int,
-              site: tuple[str, int]) -> None:
-        at = self.base + self.board.at.stream + 4 * stream
+              k: int, site: tuple[str, int]) -> None:
+        at = self.blocked + 4 * stream
         self.words[at + 1] = self.file(site[0]) << 32 | site[1]
         what = kind << 62 | comm << 56 | collective << 55 | direction << 54
         self.words[at] = what | peer << 38 | k
 
     def unblock(self, stream: int) -> None:
-        self.words[self.base + self.board.at.stream + 4 * stream] = 0
+        self.words[self.blocked + 4 * stream] = 0
 
     def jobs(self, stream: int, given: int | None = None, done: int | None = None) -> None:
         at = self.base + self.board.at.stream + 4 * stream

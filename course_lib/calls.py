@@ -117,11 +117,10 @@ def add_into(x: torch.Tensor, y: torch.Tensor, group: Group, op: str = "sum") ->
     else:
         x.add_(y)
     if recorder:
-        part = recorder.moves.part
+        parts = recorder.moves.parts((x, y))
         recorder.add("compute", start, recorder.now(), group.stream_name, label="add",
-                     moves=(("add", part(x), part(y)),),
-                     flops=x.numel(),
-                     nbytes=3 * x.nbytes)
+                     flops=x.numel(), nbytes=3 * x.nbytes,
+                     moves=(("add", *parts),) if parts else ())
 
 
 def copy_into(x: torch.Tensor, y: torch.Tensor, group: Group) -> torch.Tensor:
@@ -184,7 +183,7 @@ def _bracket(group: Group, kind: str, tensor: torch.Tensor | None, whole) -> Non
                                        "shape": tensor.shape}
     recorder.add(kind, now, now, group.stream_name, label=call.op, channel=call.channel,
                  name=call.name, site=call.site,
-                 parts=tuple(recorder.moves.part(t) for t in tensors((whole,))), **extra)
+                 parts=recorder.moves.parts(tensors((whole,))), **extra)
 
 
 def _hold_result(group: Group, result) -> None:

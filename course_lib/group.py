@@ -204,7 +204,8 @@ class Group:
             for handle in handles:
                 if handle.direction == SEND and not handle.collective:
                     handle.probe = probe(handle.tensor)
-                self._record(KINDS[handle.direction][1], handle)
+                if self._context.recorder:
+                    self._context.recorder.message(KINDS[handle.direction][1], handle)
         return handles
 
     def _wait(self, handles: list[Handle], source, whole: bool = False) -> None:
@@ -228,24 +229,11 @@ class Group:
                                    "the peer may have received either value. Wait first, or send a "
                                    "copy")
         if recorder and whole:
-            self._record(KINDS[handles[0].direction][0], handles[0], start)
+            recorder.message(KINDS[handles[0].direction][0], handles[0], start)
         elif recorder:
             recorder.add("wait", start, recorder.now(), self.stream_name,
-                         requests=tuple(h.request
-                                        for h in handles), site=handles[0].site, source=source)
-
-    def _record(self, kind: str, handle: Handle, start: float | None = None) -> None:
-        recorder = self._context.recorder
-        if recorder is None:
-            return
-        now = recorder.now()
-        tensor, call = handle.tensor, self._call
-        recorder.add(kind, now if start is None else start, now, self.stream_name, peer=handle.peer,
-                     nbytes=tensor.nbytes, dtype=tensor.dtype, shape=tensor.shape,
-                     channel=call.channel if call else self.name,
-                     label=call.op if call else "", name=call.name if call else "",
-                     site=handle.site, parts=(recorder.moves.part(tensor),),
-                     requests=(handle.request,) if start is None else (), source=handle.source)
+                         requests=tuple([handle.request for handle in handles]),
+                         site=handles[0].site, source=source)
 
     def _checked(self, direction: int, tensor, peer: int) -> tuple[torch.Tensor, int]:
         argument = "to" if direction == SEND else "frm"

@@ -16,12 +16,20 @@ SUMS = {aten.add_.Tensor, aten.add.Tensor, aten.maximum.default}
 
 
 class Moves:
-    """The numbers of one rank's storages, and the moves that no event carries yet."""
+    """The numbers of one rank's storages, and the moves that no event carries yet.
 
-    def __init__(self):
+    Without the memory ledger nobody says when a storage's address is used again: then it is off,
+    and events say nothing of parts and moves.
+    """
+
+    def __init__(self, on: bool = True):
+        self.on = on
         self.numbers: dict[int, int] = {}
         self.met = 0
         self.pending: dict[str, list[tuple]] = {}
+
+    def parts(self, tensors) -> tuple[tuple[int, int, int], ...]:
+        return tuple([self.part(t) for t in tensors]) if self.on else ()
 
     def part(self, tensor: torch.Tensor) -> tuple[int, int, int]:
         """Which elements of which storage a contiguous tensor is."""
@@ -37,7 +45,8 @@ class Moves:
 
     def note(self, how: str, into: torch.Tensor, source: torch.Tensor, stream: str) -> None:
         """A "copy" or "add" of `source` into `into`, element by element."""
-        self.pending.setdefault(stream, []).append((how, self.part(into), self.part(source)))
+        if self.on:
+            self.pending.setdefault(stream, []).append((how, self.part(into), self.part(source)))
 
     def take(self, stream: str) -> tuple[tuple, ...]:
         """What has been noted on the stream since the last time."""

@@ -73,6 +73,10 @@ _ENGINE = {str(Path(_HERE, name)) for name in (
     "launch/child.py")}
 
 
+MESSAGE = ("peer", "nbytes", "dtype", "shape", "channel", "label", "name", "requests", "site",
+           "source", "parts", "moves")
+
+
 class Recorder:
     """The programs of one rank's streams, as rows that become Events when the run is over."""
 
@@ -82,7 +86,7 @@ class Recorder:
         self.thread = threading.local()
         self.label = ""
         self.held: dict[int, tuple] = {}
-        self.moves = Moves()
+        self.moves = Moves(memory)
         self.ops = _Operators(self) if memory else None
         self.since, self.flops, self.nbytes = self.now(), 0, 0
 
@@ -94,15 +98,32 @@ class Recorder:
         first.
         """
         stream = stream or getattr(self.thread, "stream", MAIN)
+        program = self._program(stream, start, end)
+        if self.moves.pending:
+            fields["moves"] = self.moves.take(stream) + fields.get("moves", ())
+        program.append((kind, start, end, fields))
+
+    def message(self, kind: str, handle, start: float | None = None) -> None:
+        """Append a message (isend, irecv; send, recv since `start`), in the order of MESSAGE.
+
+        The shortest row that will do, in torch's own terms: this is what recording costs.
+        """
+        end, group, tensor = self.now(), handle.group, handle.tensor
+        call, stream = group._call, group.stream_name
+        program = self._program(stream, end if start is None else start, end)
+        program.append((
+            kind, end if start is None else start, end, handle.peer, tensor.nbytes, tensor.dtype,
+            tensor.shape, call.channel if call else group.name, call.op if call else "",
+            call.name if call else "", (handle.request,) if start is None else (), handle.site,
+            handle.source, self.moves.parts((tensor,)),
+            self.moves.take(stream) if self.moves.pending else ()))
+
+    def _program(self, stream: str, start: float, end: float) -> list[tuple]:
+        """The stream's rows, ready for an event from `start` to `end`."""
         if stream == MAIN:
             if self.flops or self.nbytes:
                 self.flush(start)
             self.since = end
-        if self.moves.pending:
-            fields["moves"] = self.moves.take(stream) + fields.get("moves", ())
-        self._program(stream).append((kind, start, end, fields))
-
-    def _program(self, stream: str) -> list[tuple]:
         program = self.programs.get(stream)
         if program is None:
             program = self.programs[stream] = []
@@ -200,9 +221,6 @@ class Recorder:
         # ever.
         return tensor.detach(), tensor._version
 
-    def rows(self) -> dict[str, list[tuple]]:
-        return self.programs
-
 
 def _unpack(packed):
     detached, version = packed
@@ -271,9 +289,9 @@ def make_trace(world_size: int, rows: dict[int, dict[str, list[tuple]]],
 
 
 def _event(row: tuple, rename) -> Event:
-    kind, start, end, fields = row
+    kind, start, end, *rest = row
+    fields = rest[0] if len(rest) == 1 else dict(zip(MESSAGE, rest))
     if fields.get("dtype"):
-        # As torch gives them until here: making them plain costs a microsecond a message
         fields["dtype"], fields["shape"] = str(fields["dtype"])[6:], tuple(fields["shape"])
     for key in ("site", "source"):
         if key in fields:
