@@ -1,5 +1,5 @@
-"""What a rank's recorder writes: lines, FLOPs equal to closed forms, and a memory ledger that follows
-the storages themselves. Messages are in test_recorder_messages.py.
+"""What a rank's recorder writes: lines, FLOPs equal to closed forms, and a memory ledger that
+follows the storages themselves. Messages are in test_recorder_messages.py.
 
 Memory and FLOPs are checked twice, in a real process and in a dry run, with the same figures.
 """
