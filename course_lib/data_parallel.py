@@ -37,7 +37,7 @@ def average_gradients(model: nn.Module, group: Group, weight: float | None = Non
     """After: every parameter's gradient is the mean over ranks. One all-reduce per parameter.
 
     With `weight`, the mean weighted by it: pass the number of tokens of this rank's part when the
-    loss is a mean over tokens and the parts differ in size (FIELD: a mean of means is wrong).
+    loss is a mean over tokens and the parts differ in size (a mean of means is wrong).
 
     Cost per rank: for P parameters of n bytes in all, 2(W-1)P steps, 2(W-1)/W n bytes.
     """

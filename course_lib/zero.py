@@ -106,11 +106,7 @@ class Zero1:
 
     def update(self, max_norm: float | None = None) -> None:
         """Clip by the global norm, update the own shards, gather everybody's."""
-        if max_norm is not None:
-            clip_gradients([unit.shard for unit in self.units], max_norm, self.group)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        hold_states(self.optimizer, self.group)
+        update_shards(self.units, self.optimizer, self.group, max_norm)
         for unit in self.units:
             unit.gather_parameters()
 
@@ -151,11 +147,7 @@ class Zero3:
 
     def step(self, max_norm: float | None = None) -> None:
         """After: the own shards are updated. Nothing is gathered: the next forward does that."""
-        if max_norm is not None:
-            clip_gradients([unit.shard for unit in self.units], max_norm, self.group)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        hold_states(self.optimizer, self.group)
+        update_shards(self.units, self.optimizer, self.group, max_norm)
 
 
 class Gathered(Unit):
@@ -250,6 +242,16 @@ def clip_gradients(shards: list[nn.Parameter], max_norm: float, group: Group) ->
         for shard in shards:
             shard.grad.mul_(scale)
     return total
+
+
+def update_shards(units: list[Unit], optimizer: torch.optim.Optimizer, group: Group,
+                  max_norm: float | None) -> None:
+    """Clip the shards' gradients by the global norm, update the shards, drop the gradients."""
+    if max_norm is not None:
+        clip_gradients([unit.shard for unit in units], max_norm, group)
+    optimizer.step()
+    optimizer.zero_grad()
+    hold_states(optimizer, group)
 
 
 def hold_states(optimizer: torch.optim.Optimizer, group: Group) -> None:

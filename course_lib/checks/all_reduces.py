@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import collective_runs as runs
 from .collective_runs import F32, F64, FORBID, I64, numbers
-from .collectives_all_reduce import _judge_reduced as judge_reduced
+from .collectives_all_reduce import judge_reduced
 from .machinery import Bench, Subcheck, Task, Wrong, checker
 from .verdicts import hints_of
 

@@ -115,12 +115,12 @@ def _all_reduces(driver, worlds, kinds):
             for number, xs in enumerate(lists):
                 for rank, seen in enumerate(outcome.values):
                     where = f"W = {W}, rank {rank}, x of shape {tuple(xs[0].shape)}"
-                    _judge_reduced(where, rank, xs, *seen[number][:2])
+                    judge_reduced(where, rank, xs, *seen[number][:2])
 
     return _own_or_lent(test)
 
 
-def _judge_reduced(where: str, rank: int, xs, result, x) -> None:
+def judge_reduced(where: str, rank: int, xs, result, x) -> None:
     """Raise Wrong unless the result and x are the sum over ranks."""
     want, W = sum(xs), len(xs)
     runs.expect_tensor(where, result)

@@ -182,7 +182,7 @@ def _explain(error: BaseException) -> dict:
         text = f"called sys.exit({code}); a rank ends by returning"
     return {"type": type(error).__name__, "text": text, "site": site,
             "what": getattr(error, "what", ""),
-            "said": said, "frames": [(f.filename, f.lineno, f.name) for f in theirs],
+            "said": said,
             "connection": isinstance(error, RuntimeError) and _is_connection(text)}
 
 
