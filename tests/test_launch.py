@@ -281,9 +281,9 @@ def test_spares_where_there_is_no_fork_server(only_spares):
         second = run_ranks(work, 2, start="spares").results
     assert {pid for pid, _ in second} == set(waiting)  # used, once each
     assert not set(spares_ready(2)) & set(waiting)  # and replaced
-    killed = pool._spares[0][1].pid
-    psutil.Process(killed).kill()
-    seconds_until_gone([killed], 5)
+    killed = pool._spares[0][1]
+    killed.kill()
+    killed.join(10)  # until its last thread has ended: a little after it counts as a zombie
     third = run_ranks(work, 2, start="spares").results
     assert [value for _, value in third] == [[2.0, 2.0]] * 2
     assert not alive(pid for pid, _ in first + second + third)
