@@ -13,12 +13,15 @@ import inspect
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from .context import CallError
 from .group import Group
-from .recorder import learner_site, tensors
+from .recorder import learner_site, library_line, tensors
+
+COLLECTIVES = str(Path(__file__).with_name("collectives"))
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,8 @@ def _bracket(group: Group, kind: str, tensor: torch.Tensor | None, whole) -> Non
     now = recorder.now()
     extra = {} if tensor is None else {"nbytes": tensor.nbytes, "dtype": tensor.dtype,
                                        "shape": tensor.shape}
+    if kind == "begin":
+        extra["source"] = library_line(COLLECTIVES)
     recorder.add(kind, now, now, group.stream_name, label=call.op, channel=call.channel,
                  name=call.name, site=call.site,
                  parts=recorder.moves.parts(tensors((whole,))), **extra)

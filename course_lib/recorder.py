@@ -54,12 +54,11 @@ def learner_site() -> tuple[str, int]:
     return library or ("", 0)
 
 
-def library_line() -> tuple[str, int]:
-    """File name and line of the nearest caller outside the engine: the line that a view shows for
-    an event.
-    """
+def library_line(beyond: str = "\0") -> tuple[str, int]:
+    """File and line of the nearest caller outside the engine and the folder `beyond`, for views."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in _ENGINE:
+    while frame.f_back is not None and (frame.f_code.co_filename in _ENGINE
+                                        or frame.f_code.co_filename.startswith(beyond)):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 

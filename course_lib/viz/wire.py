@@ -36,7 +36,7 @@ class Wire:
     def _compute(self, span, row):
         label = span.label or "compute"
         op = re.fullmatch(r"\d*([FBIW])\d+", label)  # F0, or 2F0 with its stage
-        kind = op[1] if op else "compute"
+        kind = op[1] if op else {"forward": "F", "backward": "B"}.get(label, "compute")
         work = f", {span.event.flops:,} FLOPs" if span.event.flops else ""
         self._bar(span, row, span.start, span.end, kind, label,
                   f"rank {span.rank} computes {label}{work}")
