@@ -27,7 +27,7 @@ from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
 
 from .group import Group
-from .schedule import Action, Op, Placement, as_schedule, output, programs, step_label, validate
+from .schedule import Action, Op, Placement, as_schedule, programs, step_label, validate
 
 LossFn = Callable[[Tensor, Tensor], Tensor]
 
@@ -106,7 +106,7 @@ def naive_step(stages: Stages, inputs: Tensor, targets: Tensor, group: Group,
     rank, last, loss = group.rank, group.size - 1, 0.0
     x = inputs
     if rank > 0:
-        x = group.recv(_room(stages, inputs, group, "activation"), rank - 1).requires_grad_()
+        x = group.recv(_room(stages, inputs, group), rank - 1).requires_grad_()
     y = stages.parts[rank](x)
     if rank < last:
         group.send(y, rank + 1)
@@ -141,14 +141,13 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
             raise ValueError(f"{name} has {len(batch)} rows: must have as many as inputs, a "
                              f"multiple of the schedule's {m} micro-batches")
     halves = {(op.stage, op.mb) for _, ops, _ in program for op in ops if op.kind == "W"}
-    run = _Run(stages, inputs.chunk(m), targets.chunk(m), loss_fn, halves)
+    run = _Run(stages, inputs.chunk(m), targets.chunk(m), group, loss_fn, halves)
     requests = {}
     for kind, ops, peer in program:
         op = ops[0]
         match kind:
             case "irecv":
-                category = "activation" if op.kind == "F" else "buffer"
-                run.data[op] = _room(stages, run.inputs[op.mb], group, category, str(op))
+                run.data[op] = _room(stages, run.inputs[op.mb], group)
                 requests[op] = group.irecv(run.data[op], peer)
             case "isend":
                 requests[op] = group.isend(run.data.pop(op), peer)
@@ -158,16 +157,19 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
                 with group.label(step_label(ops)):
                     for op in ops:
                         run.compute(op)
-    sum_shared_gradients(stages, group)
+    with group.label("sum shared gradients"):
+        sum_shared_gradients(stages, group)
+    for name, parameter in stages.named_parameters():
+        group.hold(parameter.grad, "gradient", name)
     return run.loss
 
 
 class _Run:
     """One rank's state while it runs a schedule."""
 
-    def __init__(self, stages: Stages, inputs, targets, loss_fn: LossFn, halves: set):
+    def __init__(self, stages: Stages, inputs, targets, group: Group, loss_fn: LossFn, halves: set):
         self.stages, self.last = stages, stages.placement.num_stages - 1
-        self.inputs, self.targets, self.loss_fn = inputs, targets, loss_fn
+        self.inputs, self.targets, self.group, self.loss_fn = inputs, targets, group, loss_fn
         self.halves = halves  # (stage, micro-batch) whose backward comes as an I and a W
         self.data: dict[Op, Tensor] = {}  # what an op has made, until the op that needs it
         self.open: dict[tuple, tuple] = {}  # (stage, micro-batch) -> x and the end of its graph
@@ -187,8 +189,9 @@ class _Run:
         x = self.inputs[mb]
         if stage > 0:
             x = self.data.pop(Op(stage - 1, "F", mb)).requires_grad_()
+            self.group.hold(x, "activation")
         if (stage, mb) in self.halves:
-            with DeferWeights() as self.later[stage, mb]:
+            with DeferWeights(self.group) as self.later[stage, mb]:
                 y = self.stages.parts[stage](x)
         else:
             y = self.stages.parts[stage](x)
@@ -212,19 +215,23 @@ class _Run:
 class DeferWeights(TorchFunctionMode):
     """While it is on, linear layers leave their weight gradients out of the backward pass.
 
-    Holds the input and the output gradient of each, once the backward has run, until
+    Once the backward has run it holds the input and the output gradient of each of them, until
     `add_gradients`.
     """
 
-    def __init__(self):
+    def __init__(self, group: Group):
         super().__init__()
-        self.owed: list[tuple] = []
+        self.group, self.owed = group, []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is nn.functional.linear:
-            return _Linear.apply(self.owed, *args)
+            return _Linear.apply(self, *args)
         return func(*args, **(kwargs or {}))
 
+    def owe(self, weight: Tensor, bias: Tensor | None, x: Tensor, gy: Tensor) -> None:
+        self.owed.append((weight, bias, x.detach(), self.group.hold(gy, "activation")))
+
+    @torch.no_grad()
     def add_gradients(self) -> None:
         """Add what is owed to the weights' `.grad`, and let go of it."""
         while self.owed:
@@ -239,14 +246,14 @@ class _Linear(torch.autograd.Function):
     """A linear layer whose backward is the input gradient only."""
 
     @staticmethod
-    def forward(ctx, owed: list, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    def forward(ctx, defer: DeferWeights, x: Tensor, weight: Tensor, bias: Tensor | None = None):
         ctx.save_for_backward(x)
-        ctx.owed, ctx.weight, ctx.bias = owed, weight, bias
+        ctx.defer, ctx.weight, ctx.bias = defer, weight, bias
         return nn.functional.linear(x, weight, bias)
 
     @staticmethod
     def backward(ctx, gy: Tensor):
-        ctx.owed.append((ctx.weight, ctx.bias, ctx.saved_tensors[0], gy))
+        ctx.defer.owe(ctx.weight, ctx.bias, *ctx.saved_tensors, gy)
         return None, gy @ ctx.weight if ctx.needs_input_grad[1] else None, None, None
 
 
@@ -276,15 +283,17 @@ def _program(stages: Stages, schedule, group: Group) -> tuple[list[Action], int]
         validate(full)
         kept = [list(ops) for ops in schedule], placement
         stages.program = kept, (programs(full)[group.rank], full.num_microbatches)
+        for name, parameter in stages.named_parameters():
+            group.hold(parameter, "parameter", name)
     return stages.program[1]
 
 
-def _room(stages: Stages, inputs: Tensor, group: Group, category: str, name: str = "") -> Tensor:
+def _room(stages: Stages, inputs: Tensor, group: Group) -> Tensor:
     """Where a message of one stage to the next goes: [*inputs.shape, D]."""
     with torch._C._DisableTorchDispatch():  # recorded as memory; nothing is computed
         room = torch.empty(*inputs.shape, stages.dim, dtype=next(stages.parameters()).dtype,
                            device=group.device)
-    return group.hold(room, category, name)
+    return group.hold(room, "buffer")
 
 
 def _add(parameter: nn.Parameter, gradient: Tensor) -> None:
