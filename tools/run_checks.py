@@ -55,6 +55,12 @@ def pytest(*arguments):
     return (sys.executable, "-m", "pytest", "-q", "-rs", "--durations=5", *arguments)
 
 
+def pytest_files(*arguments):
+    """pytest with one worker per core, at most four; each takes whole files, in their order."""
+    workers = min(4, os.cpu_count() or 1)
+    return pytest("-n", str(workers), "--dist", "loadfile", *arguments)
+
+
 def python(*arguments):
     return (sys.executable, *arguments)
 
@@ -64,14 +70,14 @@ def has_browser():
 
 
 def nbval_part(name):
-    command = pytest("--nbval", "--color=no", *NOTEBOOK_FOLDERS)
+    command = pytest_files("--nbval", "--color=no", *NOTEBOOK_FOLDERS)
     return Part(name, command, NOTEBOOK_FOLDERS, counts_cells=True)
 
 
 def test_parts():
     exercises, browser = "tests/test_exercises.py", "tests/browser"
     fast = ("-m", "not soak")
-    unit = pytest("tests", *fast, f"--ignore={browser}", f"--ignore={exercises}")
+    unit = pytest_files("tests", *fast, f"--ignore={browser}", f"--ignore={exercises}")
     return [
         Part("ruff", python("-m", "ruff", "check", "."), counts_tests=False),
         Part("unit tests", unit),
@@ -82,12 +88,12 @@ def test_parts():
 
 
 def soak_parts():
-    without = () if has_browser() else ("--ignore=tests/browser",)
     check = python("tools/make_notebooks.py", "--check")
     return [
         *(nbval_part(f"notebooks, run {run} of 5") for run in range(1, 6)),
         Part("notebooks, same bytes", check, NOTEBOOK_FOLDERS, counts_tests=False),
-        Part("soak tests", pytest("tests", "-m", "soak", *without)),
+        Part("soak tests", pytest_files("tests", "-m", "soak", "--ignore=tests/browser")),
+        Part("soak in the browser", pytest("tests/browser", "-m", "soak"), needs_browser=True),
     ]
 
 
