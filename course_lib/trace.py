@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 
 MAIN = "main"
 CATEGORIES = ("parameter", "gradient", "optimizer", "activation", "buffer", "other")
+ASYNCHRONOUS = "asynchronous"  # the mark of a worker that takes turns by its speed
 SENDS, RECVS = ("send", "isend"), ("recv", "irecv")
 
 
@@ -173,6 +174,14 @@ class Trace:
         if found is None:
             raise ValueError(f"mark={mark!r}: rank {rank} has no such mark")
         return found
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the order of messages came from workers' speeds: then only these speeds, on
+        `stated()`, can replay it.
+        """
+        return any(e.kind == "record" and e.event == ASYNCHRONOUS
+                   for program in self.programs.values() for e in program)
 
     def to_chrome(self, path) -> None:
         """Write the run, by its wall clock, as a trace for Perfetto (ui.perfetto.dev) or

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from heapq import heappop, heappush
 
-from .machine import Machine
+from .machine import Machine, stated
 from .timeline import Message, Span, Timeline
 from .trace import CATEGORIES, MAIN, RECVS, SENDS, Event, Trace
 from .waitfor import Stuck, Waiter, doing, explain
@@ -45,10 +45,14 @@ def replay(trace: Trace, machine: Machine) -> Timeline:
     """The Timeline of `trace` on `machine`, in seconds of virtual time from 0.
 
     ValueError when the machine has too few ranks, or the trace is not a program (sizes of a
-    message differ, an isend is never received, an event awaited is never recorded); ReplayDeadlock
-    when ranks wait in a circle.
+    message differ, an isend is never received, an event awaited is never recorded), or when it is
+    of an asynchronous run and the machine is not `stated()`; ReplayDeadlock when ranks wait in a
+    circle.
     """
     machine.check_world_size(trace.world_size)
+    if trace.asynchronous and machine != stated():
+        raise ValueError(f"machine={machine.name}: who arrived when in an asynchronous run follows "
+                         "from its workers' speeds, so there is no other machine than stated()")
     return _Replay(trace, machine).run()
 
 

@@ -16,7 +16,8 @@ section 5. A form without one follows from the steps its docstring names. Everyt
 ValueError for a size or rate that makes no sense.
 
 `collectives` holds the simple ones, `all_reduce` its algorithms, `bandwidth` bus bandwidth and
-crossover, `training` the state of a model.
+crossover, `training` the state of a model and what ZeRO sends, `overlap` what communication costs
+beside computation, `batch` how large a batch helps.
 """
 
 from .all_reduce import (
@@ -24,6 +25,7 @@ from .all_reduce import (
     hierarchical_all_reduce_seconds,
     naive_all_reduce_bytes,
     naive_all_reduce_seconds,
+    parameter_server_bytes,
     rabenseifner_all_reduce_seconds,
     rail_rings_all_reduce_seconds,
     recursive_doubling_all_reduce_seconds,
@@ -35,6 +37,7 @@ from .all_reduce import (
     tree_all_reduce_seconds,
 )
 from .bandwidth import BUS_FACTORS, bus_bandwidth, crossover_bytes
+from .batch import examples_needed, noise_scale, steps_needed
 from .choice import Choice, choose_all_reduce
 from .collectives import (
     all_gather_seconds,
@@ -50,7 +53,13 @@ from .collectives import (
     tree_reduce_seconds,
     tree_steps,
 )
-from .training import zero_memory_bytes
+from .overlap import (
+    ddp_exposed_seconds,
+    hiding_parameters,
+    hiding_tokens,
+    zero3_exposed_seconds,
+)
+from .training import zero_memory_bytes, zero_sent_bytes, zero_state_bytes
 
 __all__ = [
     "BUS_FACTORS",
@@ -65,10 +74,16 @@ __all__ = [
     "bus_bandwidth",
     "choose_all_reduce",
     "crossover_bytes",
+    "ddp_exposed_seconds",
+    "examples_needed",
+    "hiding_parameters",
+    "hiding_tokens",
     "hierarchical_all_reduce_bytes",
     "hierarchical_all_reduce_seconds",
     "naive_all_reduce_bytes",
     "naive_all_reduce_seconds",
+    "noise_scale",
+    "parameter_server_bytes",
     "rabenseifner_all_reduce_seconds",
     "rail_rings_all_reduce_seconds",
     "recursive_doubling_all_reduce_seconds",
@@ -76,6 +91,7 @@ __all__ = [
     "ring_all_reduce_bytes",
     "ring_all_reduce_seconds",
     "ring_all_reduce_steps",
+    "steps_needed",
     "torus_all_reduce_bytes",
     "torus_all_reduce_seconds",
     "torus_all_to_all_bound_seconds",
@@ -83,5 +99,8 @@ __all__ = [
     "tree_broadcast_seconds",
     "tree_reduce_seconds",
     "tree_steps",
+    "zero3_exposed_seconds",
     "zero_memory_bytes",
+    "zero_sent_bytes",
+    "zero_state_bytes",
 ]

@@ -27,6 +27,16 @@ def naive_all_reduce_seconds(n: float, world_size: int, latency: float, bandwidt
     return (world_size - 1) * (2 * (latency + n / bandwidth) + gamma * n)
 
 
+def parameter_server_bytes(n: float, workers: int) -> float:
+    """Bytes through the port of a server that is no worker itself: 2 N n, N n in and N n out.
+
+    The sum is that of an all-reduce over the N workers. Seconds: naive_all_reduce_seconds of N + 1
+    ranks, whose root brings nothing.
+    """
+    check(n=n, world_size=workers, names={"world_size": "workers"})
+    return 2.0 * workers * n
+
+
 def ring_all_reduce_steps(world_size: int) -> int:
     """Steps of a ring all-reduce: W - 1 of the reduce-scatter and W - 1 of the all-gather."""
     check(world_size=world_size)

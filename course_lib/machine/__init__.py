@@ -2,6 +2,7 @@
 
 ==============================  ================================================================
 unit()                          hand calculations: a second a byte, a second a FLOP
+stated()                        only given seconds pass: the workers' speeds, say
 laptop(), two_laptops()         processes of one laptop; two laptops on an Ethernet cable
 measure_laptop()                the laptop this runs on, fitted to real runs
 pcie_server(gpus, servers)      GPUs behind PCIe switches, one network adapter a server
@@ -13,7 +14,7 @@ tpu_v4(shape), tpu_v5p(shape)   2D or 3D torus, routed along its links
 Each docstring gives the source of each figure. `model` says what a machine is and how to add one.
 """
 
-from .laptops import Laptops, laptop, two_laptops, unit
+from .laptops import Laptops, laptop, stated, two_laptops, unit
 from .measured import fit_latency_bandwidth, measure_laptop
 from .model import Level, Machine, Route
 from .pcie import PcieServers, pcie_server
@@ -36,6 +37,7 @@ __all__ = [
     "measure_laptop",
     "nvl72",
     "pcie_server",
+    "stated",
     "tpu_v4",
     "tpu_v5p",
     "two_laptops",

@@ -18,6 +18,11 @@ def unit(latency: float = 0.0, bandwidth: float = 1.0) -> Machine:
     return Machine("unit", latency, bandwidth, flops=1.0, memory_bandwidth=math.inf, gamma=0.0)
 
 
+def stated() -> Machine:
+    """Only computations with given `seconds` take time: the clock of workers' speeds, say."""
+    return Machine("stated times", 0.0, math.inf, math.inf, math.inf, gamma=0.0)
+
+
 def laptop() -> Machine:
     """Ranks that are processes of one laptop and talk through its loopback network.
 

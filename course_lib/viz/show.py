@@ -34,6 +34,7 @@ def show(x, machine=None, ranks=None, wall_clock: bool = False):
     """The view of a Run, a Trace, a Timeline, a failed run's error or a wait-for graph.
 
     x: a Run or Trace is replayed on `machine` (default `unit_steps`: each message takes 1 s);
+       an asynchronous run on `stated()`, the clock of its workers' speeds, and on no other;
        with wall_clock=True it is drawn by the clock of the run itself, which differs every time.
     ranks: the ranks that get rows (default: all).
     """
@@ -56,9 +57,11 @@ def timeline_of(x, machine=None, wall_clock: bool = False) -> Timeline:
         raise ValueError(f"x: {what}; must be a recorded Run, a Trace, a Timeline or a failed run")
     if wall_clock:
         return measured(trace)
+    from ..machine import stated
     from ..virtual_time import replay
 
-    return replay(trace, unit_steps(trace) if machine is None else machine)
+    usual = stated() if trace.asynchronous else unit_steps(trace)
+    return replay(trace, usual if machine is None else machine)
 
 
 class MachinePicker(ipywidgets.VBox):
