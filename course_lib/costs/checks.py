@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-COUNTS = ("world_size", "inner", "outer", "segments", "gpus", "nodes")
+COUNTS = ("world_size", "inner", "outer", "segments", "gpus", "nodes",
+          "micro_batches")
+POSITIVE = ("bandwidth", "flops", "batch", "critical")  # how names end
 
 
 def check(names: dict[str, str] | None = None, **values: float) -> None:
@@ -13,7 +15,7 @@ def check(names: dict[str, str] | None = None, **values: float) -> None:
         name = (names or {}).get(key, key)
         if key in COUNTS and (not isinstance(value, int) or value < 1):
             raise ValueError(f"{name}={value}: must be an integer of at least 1")
-        if key.endswith("bandwidth") and not value > 0:
+        if key.endswith(POSITIVE) and not value > 0:
             raise ValueError(f"{name}={value}: must be above 0")
         if not value >= 0:
             raise ValueError(f"{name}={value}: must be at least 0")
