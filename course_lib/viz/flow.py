@@ -100,7 +100,7 @@ def follow(timeline: Timeline) -> Flow:
     if any(not e.parts for program in trace.programs.values() for e in program
            if e.kind in SENDS):
         raise ValueError("x: its messages do not say which part of the memory they carry; record "
-                         "it with run_ranks or dry_run")
+                         "it with run_ranks(..., record=True), the default, or with dry_run")
     flow, ends = Flow(timeline), {}
     for (rank, _), program in trace.programs.items():
         calls = outermost(program)
