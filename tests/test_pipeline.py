@@ -1,0 +1,314 @@
+"""The pipeline engine: equals one process for every schedule, and runs exactly the lowered program.
+"""
+
+import pytest
+import torch
+from pipelines import TORCH, program_rows, torch_pipeline
+from training import optimizer
+
+from course_lib import dry_run, pipeline, run_ranks, schedule
+from course_lib.data_parallel import average_gradients
+from course_lib.model import Config, build, next_token_loss
+from course_lib.pipeline import DeferWeights, naive_step, run_pipeline, split_stages
+from course_lib.schedule import Op, linear, lower, one_f_one_b, time_schedule, zb_h1
+
+SIZES = {"dim": 8, "vocab": 11, "seq": 6, "heads": 2}
+UNTIED, TIED = Config(**SIZES, layers=4), Config(**SIZES, layers=4, tied=True)
+EIGHT = Config(**SIZES, layers=8)  # enough for two stages on each of four ranks
+NAMES = ("naive", "gpipe", "one_f_one_b", "zb_h1", "zb_h2", "interleaved_1f1b", "looped_bfs",
+         "interleaved_zb", "zb_v", "dualpipe", "dualpipe_v")
+
+
+def made(name, p, m):
+    """The schedule of that name, None where its builder has none for p and m."""
+    try:
+        return getattr(schedule, name)(p, m)
+    except ValueError:
+        return None
+
+
+def cases(p, ms, names=NAMES):
+    return {(name, m): plan for m in ms for name in names if (plan := made(name, p, m))}
+
+
+# What a rank does after its program where another one holds copies of its stages
+COPIES_SUMMED = ["compute", "irecv", "isend", "wait", "compute"]
+
+
+def net_of(config):
+    return build(config, seed=0).double()
+
+
+def tokens_of(rows, steps=1):
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randint(11, (rows, 7), generator=generator) for _ in range(steps)]
+
+
+def one_process(config, rows, kind, steps=3):
+    """(loss, gradients by name) after each step on the whole batch."""
+    net, after = net_of(config), []
+    step = optimizer(kind, list(net.parameters()))
+    for tokens in tokens_of(rows, steps):
+        loss = next_token_loss(net, tokens)
+        loss.backward()
+        after.append((loss.item(), {n: p.grad.clone() for n, p in net.named_parameters()}))
+        step.step()
+        step.zero_grad()
+    return after
+
+
+def train(group, plan, config, rows, kind, steps=3):
+    stages, after = split_stages(net_of(config), plan.placement, group.rank), []
+    step = optimizer(kind, list(stages.parameters()))
+    for tokens in tokens_of(rows, steps):
+        loss = run_pipeline(stages, plan, tokens[:, :-1], tokens[:, 1:], group)
+        after.append((float(loss), {n: p.grad.clone() for n, p in stages.named_parameters()}))
+        step.step()
+        step.zero_grad()
+    return after
+
+
+def assert_equals_one_process(results, reference, what):
+    """Loss and gradients after each step; a tied head has its gradient under the embedding's name.
+    """
+    for number, (loss, gradients) in enumerate(reference):
+        got = sum(after[number][0] for after in results)
+        assert got == pytest.approx(loss, rel=1e-9), f"{what} step {number}: loss"
+        seen = set()
+        for rank, after in enumerate(results):
+            for name, gradient in after[number][1].items():
+                name = name if name in gradients else "embedding.token.weight"
+                seen.add(name)
+                wrong = (gradient - gradients[name]).abs().max()
+                assert wrong < 1e-10, f"{what} step {number} rank {rank} {name}: off by {wrong}"
+        assert seen == set(gradients), what
+
+
+def check_training(p, plans, config, kind):
+    """One launch for all schedules: each trains a model of its own."""
+    results = run_ranks(lambda group: [train(group, plan, config, 2 * m, kind)
+                                       for (_, m), plan in plans.items()], p, record=False,
+                        timeout=600).results
+    references = {m: one_process(config, 2 * m, kind) for m in {m for _, m in plans}}
+    for case, what in enumerate(plans):
+        assert_equals_one_process([mine[case] for mine in results], references[what[1]],
+                                  f"p={p} {what}")
+
+
+@pytest.mark.parametrize(("p", "ms", "config", "kind"), [
+    (1, [3], UNTIED, "sgd"), (2, [1, 4], TIED, "adam"), (4, [8], EIGHT, "sgd")])
+def test_equals_one_process(p, ms, config, kind):
+    check_training(p, cases(p, ms), config, kind)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("p", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["sgd", "adam"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_equals_one_process_for_every_m(p, kind, tied):
+    config = Config(**SIZES, layers=2 * p, tied=tied)
+    check_training(p, cases(p, range(1, 4 * p + 1)), config, kind)
+
+
+def marked(group, plans, config=EIGHT):
+    """Run each schedule between two marks."""
+    for (name, m), plan in plans.items():
+        stages = split_stages(net_of(config), plan.placement, group.rank)
+        tokens = tokens_of(2 * m)[0]
+        group.mark(f"{name} {m}")
+        run_pipeline(stages, plan, tokens[:, :-1], tokens[:, 1:], group)
+        group.mark("end")
+
+
+@pytest.mark.parametrize(("p", "m"), [
+    (2, 5), (4, 8), pytest.param(3, 9, marks=pytest.mark.soak),
+    pytest.param(4, 16, marks=pytest.mark.soak)])
+def test_the_recorded_program_is_the_lowered_one(p, m):
+    plans = cases(p, [m])
+    assert len(plans) >= 6
+    trace = run_ranks(marked, p, plans).trace
+    for (name, _), plan in plans.items():
+        ideal = lower(plan, lambda ops: 1.0, 2 * 6 * 8 * 8, "float64")
+        for rank in range(p):
+            got, want = (program_rows(trace.program(rank), f"{name} {m}"),
+                         program_rows(ideal.program(rank)))
+            after = [row[0] for row in got[len(want):]]
+            assert got[:len(want)] == want, f"{name} rank {rank}"
+            assert after == (COPIES_SUMMED if name == "dualpipe" else []), f"{name} rank {rank}"
+
+
+def test_a_dry_run_records_the_same_program():
+    plans = {("zb_h1", 6): zb_h1(3, 6)}
+    real, dry = run_ranks(marked, 3, plans).trace, dry_run(marked, 3, plans)
+    for rank in range(3):
+        assert (program_rows(dry.program(rank), "zb_h1 6")
+                == program_rows(real.program(rank), "zb_h1 6"))
+
+
+def test_a_tied_weight_is_exchanged_after_the_program():
+    plan = one_f_one_b(3, 3)
+    trace = run_ranks(marked, 3, {("tied", 3): plan}, TIED).trace
+    for rank, extra in enumerate([11 * 8 * 8, 0, 11 * 8 * 8]):
+        rows = program_rows(trace.program(rank), "tied 3")
+        ideal = program_rows(lower(plan, lambda ops: 1.0, 2 * 6 * 8 * 8, "float64").program(rank))
+        assert rows[:len(ideal)] == ideal
+        assert sum(row[2] for row in rows[len(ideal):] if row[0] == "isend") == extra
+
+
+def with_marks(group, plans):
+    """Like `marked`, with a mark after every op."""
+    compute = pipeline._Run.compute
+
+    def marking(run, op):
+        compute(run, op)
+        group.mark(f"{running} {op}")
+
+    running = ""
+    pipeline._Run.compute = marking
+    for name, m in plans:
+        running = name
+        marked(group, {("start", m): plans[name, m]})
+
+
+@pytest.mark.parametrize("p", [2, pytest.param(4, marks=pytest.mark.soak)])
+def test_bytes_held_are_those_of_the_activations_in_flight(p):
+    m = 2 * p + 1
+    plans = cases(p, [m], ("gpipe", "one_f_one_b", "zb_h1", "zb_h2", "zb_v"))
+    trace = run_ranks(with_marks, p, plans).trace
+    for (name, _), plan in plans.items():
+        for rank in range(p):
+            check_bytes(trace, rank, name, m, plan)
+
+
+def check_bytes(trace, rank, name, m, plan):
+    held = [trace.held_at(rank, f"{name} {op}")["activation"] for op in plan[rank]]
+    base = 2 * m * 7 * 8 if 0 in plan.placement.stages(rank) else 0  # the tokens, saved as indices
+    whole, rest, expected, until_i = 0, 0, [], {}
+    blocks = 8 // plan.placement.num_stages
+    for op, now in zip(plan[rank], held):
+        last = op.stage == plan.placement.num_stages - 1
+        # Inputs and output gradients of a block's linear layers: 16 D; 32 sbh in two bytes each
+        until_w = 2 * 6 * 8 * (16 * 8 * blocks + (8 + 11 if last else 0))
+        if op.kind == "F":
+            before = base if not expected else expected[-1]
+            whole += until_i.setdefault(op.stage, now - before)
+        elif op.kind in "BI":
+            whole -= until_i[op.stage]
+        rest += until_w * {"I": 1, "W": -1}.get(op.kind, 0)
+        expected.append(base + whole + rest)
+    assert held == expected, f"{name} rank {rank}"
+    if plan.placement.name == "linear":
+        stage = plan.placement.stages(rank)[0]
+        peak = time_schedule(plan).in_flight(rank, until_i[stage], until_w)
+        assert max(held) - base == peak, f"{name} rank {rank}"
+
+
+def replicas(group):
+    pipe = group.split([[0, 1], [2, 3]])
+    copies = group.split([[0, 2], [1, 3]])
+    stages, after = split_stages(net_of(TIED), linear(2), pipe.rank), []
+    step = optimizer("adam", list(stages.parameters()))
+    for tokens in tokens_of(8, 3):
+        mine = tokens.chunk(2)[copies.rank]
+        loss = run_pipeline(stages, zb_h1(2, 4), mine[:, :-1], mine[:, 1:], pipe)
+        average_gradients(stages, copies)
+        after.append((float(loss) / 2, {n: p.grad.clone() for n, p in stages.named_parameters()}))
+        step.step()
+        step.zero_grad()
+    return after, [p.detach() for p in stages.parameters()]
+
+
+def test_data_parallel_pipelines_stay_equal():
+    results = run_ranks(replicas, 4).results
+    assert_equals_one_process([after for after, _ in results], one_process(TIED, 8, "adam"), "2x2")
+    for one, other in ((0, 2), (1, 3)):
+        for a, b in zip(results[one][1], results[other][1]):
+            assert torch.equal(a, b)
+
+
+def naive_run(group):
+    stages = split_stages(net_of(UNTIED), linear(group.size), group.rank)
+    tokens = tokens_of(4)[0]
+    loss = naive_step(stages, tokens[:, :-1], tokens[:, 1:], group)
+    return [(float(loss), {n: p.grad for n, p in stages.named_parameters()})]
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_plain_lines_equal_one_process(p):
+    assert_equals_one_process(run_ranks(naive_run, p).results, one_process(UNTIED, 4, "sgd", 1), p)
+
+
+def torchs_run(group, m):
+    after = []
+    for name in TORCH:
+        stages = split_stages(net_of(EIGHT), getattr(schedule, name)(group.size, m).placement,
+                              group.rank)
+        tokens = tokens_of(2 * m)[0]
+        loss = torch_pipeline(name, stages, m, group)(tokens[:, :-1], tokens[:, 1:])
+        after.append([(loss, {n: p.grad for n, p in stages.named_parameters()})])
+    return after
+
+
+@pytest.mark.parametrize("p", [2, pytest.param(4, marks=pytest.mark.soak)])
+def test_pytorchs_schedules_give_the_same(p):
+    results = run_ranks(torchs_run, p, 2 * p, record=False).results
+    plans = cases(p, [2 * p], TORCH)
+    ours = run_ranks(lambda group: [train(group, plan, EIGHT, 4 * p, "sgd", 1)
+                                    for plan in plans.values()], p, record=False).results
+    reference = one_process(EIGHT, 4 * p, "sgd", 1)
+    for case, name in enumerate(TORCH):
+        for who, all_ranks in (("torch", results), ("ours", ours)):
+            assert_equals_one_process([mine[case] for mine in all_ranks], reference,
+                                      f"{who} {name}")
+
+
+def test_weight_gradients_wait_until_they_are_asked_for():
+    def work(group):
+        layer, x = torch.nn.Linear(3, 2).double(), torch.ones(4, 3).double().requires_grad_()
+        (layer(x) ** 2).sum().backward()
+        want = [layer.weight.grad, layer.bias.grad, x.grad]
+        layer.zero_grad()
+        x.grad = None
+        with DeferWeights(group) as defer:
+            y = layer(x)
+        (y ** 2).sum().backward()
+        assert layer.weight.grad is None and layer.bias.grad is None
+        assert torch.equal(x.grad, want[2])
+        defer.add_gradients()
+        assert torch.equal(layer.weight.grad, want[0]) and torch.equal(layer.bias.grad, want[1])
+        assert not layer.weight.grad.requires_grad and not defer.owed
+
+    run_ranks(work, 1)
+
+
+def test_a_plain_list_runs_and_a_changed_one_is_judged_again():
+    plan = [list(ops) for ops in one_f_one_b(2, 2)]
+
+    def work(group):
+        stages = split_stages(net_of(UNTIED), linear(2), group.rank)
+        tokens = tokens_of(4)[0]
+        run_pipeline(stages, plan, tokens[:, :-1], tokens[:, 1:], group)
+        plan[1].remove(Op(1, "B", 1))
+        with pytest.raises(schedule.IllegalSchedule, match="1B1 is missing"):
+            run_pipeline(stages, plan, tokens[:, :-1], tokens[:, 1:], group)
+
+    run_ranks(work, 2)
+
+
+def test_wrong_input_is_named():
+    def work(group):
+        stages = split_stages(net_of(UNTIED), linear(1), 0)
+        x = tokens_of(6)[0][:, :-1]
+        for rows, plan, words in [
+                ((6, 6), one_f_one_b(1, 4), "inputs has 6 rows: must .* multiple .* 4 micro-batch"),
+                ((6, 4), one_f_one_b(1, 2), "targets has 4 rows: must have as many as inputs"),
+                ((6, 6), one_f_one_b(2, 2), "schedule has 2 ranks: must have the group's 1"),
+                ((6, 6), schedule.zb_v(1, 2), "schedule is for .*'v'.* must be .*'linear'")]:
+            with pytest.raises(ValueError, match=words):
+                run_pipeline(stages, plan, x[:rows[0]], x[:rows[1]], group)
+        with pytest.raises(ValueError, match="layers=4: must be at least 9"):
+            split_stages(net_of(UNTIED), linear(9), 0)
+        with pytest.raises(ValueError, match=r"rank=2: must be in 0\.\.1"):
+            split_stages(net_of(UNTIED), linear(2), 2)
+
+    run_ranks(work, 1)
