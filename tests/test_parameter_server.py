@@ -27,6 +27,7 @@ from course_lib.parameter_server import (
     work,
 )
 from course_lib.viz import machine_picker
+from course_lib.viz.staleness import staleness_chart
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 STEPS = 5
@@ -270,3 +271,18 @@ def test_what_a_server_refuses():
     assert said[3] == "order: has 2 workers, the group 1"
     with pytest.raises(RankFailure, match="world_size=1: must be at least 2"):
         run_ranks(train, 1, "parameters", "sgd", False)
+
+
+def test_a_chart_sets_the_last_loss_over_the_mean_staleness():
+    order = [turn for turn in arrival_order(Clock([1.0] * 2), 6) if turn.kind == "push"]
+    run = [(turn, torch.tensor(2.0 ** -i)) for i, turn in enumerate(order)]
+    figure = staleness_chart({"two": run, "one": run[:1]})
+    points, two, one = figure.data
+    assert list(points.x) == pytest.approx([5 / 6, 0]) and list(points.y) == [2.0 ** -5, 1.0]
+    assert list(two.x) == [turn.time for turn in order] and list(one.y) == [1.0]
+    assert figure.layout.yaxis.type == "log" and two.line.dash != one.line.dash
+    lost = staleness_chart({"lost": [(order[0], float("inf"))]})
+    assert lost.layout.yaxis.type is None
+    for runs, said in (({}, "none"), ({"a": run, "b": []}, "b")):
+        with pytest.raises(ValueError, match=f"runs: {said} without an update"):
+            staleness_chart(runs)
