@@ -25,6 +25,9 @@ from .all_reduces import check_halving_doubling
 from .all_reduces_levels import check_hierarchical
 from .all_reduces_crossover import check_crossover
 from .all_reduces_choice import check_choose
+from .pipelines import check_bubbles
+from .pipelines_order import check_gpipe_order, check_one_f_one_b_order
+from .pipelines_stage import check_repaired_step, check_run_stage
 # isort: on
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "check_all_reduce",
     "check_all_to_all",
     "check_anyone",
+    "check_bubbles",
     "check_bus_bandwidths",
     "check_choose",
     "check_crossover",
@@ -40,11 +44,15 @@ __all__ = [
     "check_exchange_with_neighbour",
     "check_fast_broadcast",
     "check_fit_ping_pong",
+    "check_gpipe_order",
     "check_halving_doubling",
     "check_hierarchical",
     "check_link_loads",
+    "check_one_f_one_b_order",
+    "check_repaired_step",
     "check_ring_all_gather",
     "check_ring_reduce_scatter",
+    "check_run_stage",
     "check_setup",
     "check_tree_broadcast",
 ]

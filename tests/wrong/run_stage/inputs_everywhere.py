@@ -1,0 +1,27 @@
+# verdict: inputs-off-rank-0
+# points: 0
+# hint: take what the rank before sends
+import torch
+
+
+def run_stage(ops, module, xs, loss_of, group):
+    r, last = group.rank, group.rank == group.size - 1
+    kept, sends = {}, []
+    for _, kind, mb in ops:
+        if kind == "F":
+            x = xs[mb].clone().requires_grad_()
+            if r > 0:
+                group.recv(torch.empty_like(x), r - 1)
+            y = module(x)
+            if last:
+                y = loss_of(mb, y) / len(xs)
+            else:
+                sends.append(group.isend(y, r + 1))
+            kept[mb] = x, y
+        else:
+            x, y = kept.pop(mb)
+            y.backward(None if last else group.recv(torch.empty_like(y), r + 1))
+            if r > 0:
+                sends.append(group.isend(x.grad, r - 1))
+    for handle in sends:
+        handle.wait()
