@@ -53,11 +53,10 @@ def dry_run(fn, world_size: int, *args, record: bool | str = True, **kwargs) -> 
         transport.missed = False
         with _no_collection():
             rows = _all_ranks(fn, world_size, transport, args, kwargs, record)
-        if not transport.missed:
-            return make_trace(world_size, rows, errors.readable)
+            if not transport.missed:
+                return make_trace(world_size, rows, errors.readable)
     raise ValueNeeded(f"after {PASSES} dry runs a rank still waits to hear what another brings to "
-                      "a "
-                      "collective: the sizes depend on each other. Use run_ranks")
+                      "a collective: the sizes depend on each other. Use run_ranks")
 
 
 def _all_ranks(fn, world_size, transport, args, kwargs, record) -> dict[int, dict]:
