@@ -54,9 +54,9 @@ function amount(value, unit) {
   return `${(value / 1024 ** power).toFixed(1)} ${["", "Ki", "Mi", "Gi", "Ti"][power]}B`;
 }
 
-/* The longest of `texts` that fits into `width` pixels at a font size. */
-function fitting(texts, width, size) {
-  return texts.find((text) => text && text.length * size * 0.6 + 8 < width);
+/* The first of `texts` that fits into `width` pixels at a font size, with `room` to spare. */
+function fitting(texts, width, size, room = 8) {
+  return texts.find((text) => text && text.length * size * 0.6 + room < width);
 }
 
 /* The legend: the list, and its entry of every meaning. */

@@ -4,16 +4,18 @@ seconds:
 
   { id, title, summary,                        id: of the static picture beside the widget
     clock: {end, scale, unit, digits},       prints as (seconds * scale).toFixed(digits) + unit
-    look:  {row, gap, title, axis, strip, pad, text},                  sizes in pixels
+    look:  {row, gap, title, axis, strip, pad, text, room},            sizes in pixels
     theme: {kind: {name, colour, ink, letter, hatch, stroke}},         in legend order
     panels: [{                                 stacked, on one clock
       title,                                   "" for none
       rows:     [label],
       bars:     [[row, start, end, kind, label, part]],            part: 0 whole, 1 upper, 2 lower
       messages: [[source row, destination row, start, end]],
-      strips:   [{row, name, unit, series: [[time, {kind: amount}]]}]    under the row, on demand,
-                                                                       by a switch of that name
-    }],
+      strips:   [{row, name, unit, series: [[time, {kind: amount}]],     under the row, on demand,
+                  top, line}]                                          by a switch of that name
+    }],                                        (top: its scale, line: a limit; both may be missing)
+    notes: [sentence],                         below the legend; may be missing
+    on: {messages, strips},                    the switches at first; may be missing
     steps: [[time, sentence, panel, [bars], [messages]]] }         sorted; what each one highlights
 
 One SVG changes only with size, zoom and switches; the one above it has what the clock moves. */
@@ -21,7 +23,8 @@ One SVG changes only with size, zoom and switches; the one above it has what the
 class Rows {
   constructor(data) {
     Object.assign(this, { data, look: data.look, ends: data.clock.end || 1, width: 0, factor: 1 });
-    Object.assign(this, { arrows: true, strips: false, shown: -1, values: [] });
+    const on = { messages: true, strips: false, ...data.on };
+    Object.assign(this, { arrows: on.messages, strips: on.strips, shown: -1, values: [] });
     this.node = tag("div", { class: "ls-rows" });
     this.names = svg("svg", { class: "ls-names", "aria-hidden": true }, this.node);
     this.scroll = tag("div", { class: "ls-scroll" }, this.node);
@@ -41,11 +44,13 @@ class Rows {
     this.messages.sort((a, b) => a.m[2] - b.m[2]);
     this.inBars = new Set(["idle", ...data.panels.flatMap((p) => p.bars.map((bar) => bar[3]))]);
     this.zoomable = true;
-    this.switches = [{ key: "messages", name: "messages", on: true }];
+    this.switches = [{ key: "messages", name: "messages", on: this.arrows }];
     const strip = data.panels.flatMap((panel) => panel.strips)[0];
-    if (strip) this.switches.push({ key: "strips", name: strip.name, on: false });
+    if (strip) this.switches.push({ key: "strips", name: strip.name, on: this.strips });
     this.legend = legend(data.theme, this.fills);
     this.node.append(this.legend.list);
+    const notes = tag("div", { class: "ls-notes" }, this.node);
+    for (const note of data.notes || []) tag("p", {}, notes, note);
     this.tellOnHover();
     this.watcher = new ResizeObserver(() => {
       if (Math.round(this.scroll.clientWidth * this.factor) === this.width) return;
@@ -143,7 +148,8 @@ class Rows {
       ...box, x: box.x + inset, width: box.width - 2 * inset, rx: Math.min(3, box.width / 4),
       fill: this.fills[kind], "data-bar": key,
     }, this.still);
-    const text = fitting([label, kind === "wait" ? "wait" : "", m.letter], box.width, size);
+    const texts = [label, kind === "wait" ? "wait" : "", m.letter];
+    const text = fitting(texts, box.width, size, this.look.room);
     if (!text) return;
     svg("text", {
       x: box.x + box.width / 2, y: box.y + box.height / 2 + size * 0.36, "text-anchor": "middle",
@@ -154,7 +160,8 @@ class Rows {
   drawStrip(strip, top) {
     const bottom = top + this.look.row + 4 + this.look.strip, { series } = strip;
     const totals = series.map((entry) => Object.values(entry[1]).reduce((a, b) => a + b, 0));
-    const scale = (this.look.strip - 2) / Math.max(...totals, 1e-30), below = series.map(() => 0);
+    const most = strip.top || Math.max(...totals, 1e-30), scale = (this.look.strip - 2) / most;
+    const below = series.map(() => 0);
     const floor = `M${this.x(0)} ${bottom}H${this.x(this.ends)}`;
     svg("path", { d: floor, class: "ls-grid" }, this.still);
     for (const kind of Object.keys(this.data.theme)) {
@@ -168,6 +175,10 @@ class Rows {
         down.unshift(`${b} ${low}L${a} ${low}`);
       });
       svg("path", { d: `M${up.join("L")}L${down.join("L")}z`, fill: this.fills[kind] }, this.still);
+    }
+    if (strip.line) {
+      const y = bottom - strip.line * scale, line = `M${this.x(0)} ${y}H${this.x(this.ends)}`;
+      svg("path", { d: line, class: "ls-limit" }, this.still);
     }
     const label = svg("text", {
       x: this.gutter - 4, y: bottom - this.look.strip / 2 + 4, "text-anchor": "end",
@@ -255,7 +266,9 @@ class Rows {
   tellOnHover() {
     const sentences = new Map();
     for (const [, sentence, panel, bars] of this.data.steps) {
-      for (const bar of bars) sentences.set(`${panel}.${bar}`, sentence);
+      for (const key of bars.map((bar) => `${panel}.${bar}`)) {
+        if (!sentences.has(key)) sentences.set(key, sentence);  // a later step may point back at it
+      }
     }
     this.base.addEventListener("pointerover", (event) => {
       this.hint.textContent = sentences.get(event.target.dataset?.bar) || "";

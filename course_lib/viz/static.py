@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import base64
 import math
+import textwrap
 from collections import defaultdict
 from html import escape
 
+from .static_strips import number, strips
 from .theme import FAINT, FONT, STRONG, TEXT
 
 WIDTH = 960
 MANY = 400  # more messages than this are drawn without heads, and bars without single letters
-
-
-def number(value: float) -> str:
-    """A coordinate with at most one decimal."""
-    return f"{value:.1f}".removesuffix(".0")
 
 
 def text(x, y, content, size=12, anchor="middle", fill=TEXT, weight="") -> str:
@@ -77,12 +74,15 @@ class Picture:
         self.many = sum(len(panel["messages"]) for panel in data["panels"]) > MANY
         self.left = min(190, 20 + 7.4 * max(map(len, names)))
         self.end = data["clock"]["end"] or 1.0
+        self.room = self.look.get("room", 8)
+        self.on = {"messages": True, "strips": False} | data.get("on", {})
         y, self.rows, self.titles = 34, [], []
         for panel in data["panels"]:
             if panel["title"]:
                 self.titles.append((y + 16, panel["title"]))
                 y += self.look["title"]
-            step = self.look["row"] + self.look["gap"]
+            held = self.look["strip"] + 4 if self.on["strips"] and panel["strips"] else 0
+            step = self.look["row"] + held + self.look["gap"]
             self.rows.append([y + i * step for i in range(len(panel["rows"]))])
             y += step * len(panel["rows"])
         self.bottom = y
@@ -98,7 +98,11 @@ class Picture:
         titles = [text(0, y, t, 12, "start", TEXT, ' font-weight="600"') for y, t in self.titles]
         legend, height = self._legend()
         parts = [patterns(self.theme), title, *titles, self._axis(), self._names(), *self._bars(),
-                 self._arrows(), legend]
+                 *strips(self), self._arrows(), legend]
+        for note in self.data.get("notes", []):
+            for line in textwrap.wrap(note, int(self.width / 6.2)):
+                parts.append(text(0, height + 8, line, 11, "start"))
+                height += 16
         return svg(self.width, height, parts, self.data["summary"])
 
     def _axis(self) -> str:
@@ -147,10 +151,12 @@ class Picture:
         """The longest text that fits into a bar, and its size."""
         size, letter = 11 if height < 20 else 12, "" if self.many else self.theme[kind]["letter"]
         short = "wait" if kind == "wait" else letter
-        fits = [t for t in (label, short, letter) if t and len(t) * size * 0.6 + 8 < width]
+        fits = [t for t in (label, short, letter) if t and len(t) * size * 0.6 + self.room < width]
         return (fits[0], size) if fits else None
 
     def _arrows(self) -> str:
+        if not self.on["messages"]:
+            return ""
         lines, heads, row = [], [], self.look["row"]
         for panel, tops in zip(self.data["panels"], self.rows, strict=True):
             for src, dst, start, end in panel["messages"]:
@@ -168,6 +174,8 @@ class Picture:
     def _legend(self) -> tuple[str, float]:
         """The legend below the axis, and the height of the whole picture."""
         shown = {bar[3] for panel in self.data["panels"] for bar in panel["bars"]} | {"idle"}
+        if self.on["strips"]:
+            shown = set(self.theme)
         x, y, parts = self.left, self.bottom + 30, []
         for kind, m in self.theme.items():
             if kind not in shown:

@@ -45,6 +45,10 @@ OPS = {
     "recv": Meaning("receive", "#f7cf7a", letter="R"),
     "wait": Meaning("wait", "rgba(128,128,128,0.14)", TEXT, "…", SLASH, "rgba(128,128,128,0.55)"),
     "idle": Meaning("idle", FAINT, TEXT),
+    "bubble": Meaning("idle: the bubble", "rgba(128,128,128,0.14)", TEXT, "", SLASH,
+                      "rgba(128,128,128,0.55)"),
+    "outside": Meaning("idle, outside the rank's own span", "rgba(128,128,128,0.08)", TEXT, "",
+                       DOTS, "rgba(128,128,128,0.5)"),
 }
 STATES = {
     "parameter": Meaning("parameters", "#0072b2", WHITE),

@@ -82,7 +82,7 @@ class View(anywidget.AnyWidget):
 
     def save_html(self, path) -> None:
         """Write a page that plays this view without a kernel and without a network."""
-        state = {"data": self.data, "step": 0, "error": ""}
+        state = {"data": self.data, "step": 0, "error": self.error}
         page.write(path, self.data["title"], str(self._esm), str(self._css), state)
 
     def __repr__(self) -> str:
