@@ -166,7 +166,7 @@ class Trace:
         Raises ValueError if it never did.
         """
         held, found = Counter({category: 0 for category in CATEGORIES}), None
-        for e in self.program(rank):
+        for e in self.events(rank):
             if e.kind in ("alloc", "free"):
                 held[e.category] += e.nbytes if e.kind == "alloc" else -e.nbytes
             elif e.kind == "record" and e.event == mark:

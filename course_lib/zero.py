@@ -34,7 +34,7 @@ from torch import nn
 from .collectives import all_reduce
 from .data_parallel import hold_states
 from .group import Group
-from .zero_units import Gathered, Unit, own_sum_by_all_reduce
+from .zero_units import Gathered, Unit, own_sum, own_sum_by_all_reduce
 
 MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
@@ -44,7 +44,7 @@ class Zero1:
     then.
     """
 
-    make_unit = Unit
+    make_unit, reduce = Unit, staticmethod(own_sum)
 
     def __init__(self, model: nn.Module, group: Group, make_optimizer: MakeOptimizer):
         self.group = group
@@ -57,30 +57,28 @@ class Zero1:
 
         With `max_norm`, gradients are clipped by their global norm.
         """
-        for unit in self.units:
-            unit.reduce_gradients()
+        self.finish()
         update_shards(self.units, self.optimizer, self.group, max_norm)
         for unit in self.units:
             unit.gather_parameters()
+
+    def finish(self) -> None:
+        """After: the gradients are in their shards."""
+        for unit in self.units:
+            unit.reduce_gradients(self.reduce)
 
 
 class Zero1ByAllReduce(Zero1):
     """The mistake: all-reduces whole gradients to use a part of them, 3Ψ in the place of 2Ψ."""
 
-    def step(self, max_norm: float | None = None) -> None:
-        """After: as in stage 1."""
-        for unit in self.units:
-            unit.reduce_gradients(own_sum_by_all_reduce)
-        update_shards(self.units, self.optimizer, self.group, max_norm)
-        for unit in self.units:
-            unit.gather_parameters()
+    reduce = staticmethod(own_sum_by_all_reduce)
 
 
 class Zero2(Zero1):
     """Stage 2: a unit's gradients are reduced and freed as soon as its last one has been computed.
 
     And as soon as all units after it are reduced: so that the order is the same on all ranks,
-    whatever the order of the hooks. What got no gradient is reduced in `step`, as zero.
+    whatever the order of the hooks.
     """
 
     def __init__(self, model: nn.Module, group: Group, make_optimizer: MakeOptimizer):
@@ -97,13 +95,10 @@ class Zero2(Zero1):
         while self.left and not self.left[-1].missing:
             self.left.pop().reduce_gradients()
 
-    def step(self, max_norm: float | None = None) -> None:
-        """After: as in stage 1; most gradients are in their shards already."""
+    def finish(self) -> None:
+        """After: as in stage 1; what got no gradient is reduced now, as zero."""
         while self.left:
             self.left.pop().reduce_gradients()
-        update_shards(self.units, self.optimizer, self.group, max_norm)
-        for unit in self.units:
-            unit.gather_parameters()
 
 
 class Zero3(Zero2):
@@ -127,11 +122,14 @@ class Zero3(Zero2):
 
     def step(self, max_norm: float | None = None) -> None:
         """After: the own shards are updated. Nothing is gathered: the next forward does that."""
-        while self.left:
-            self.left.pop().reduce_gradients()
+        self.finish()
+        update_shards(self.units, self.optimizer, self.group, max_norm)
+
+    def finish(self) -> None:
+        """After: as in stage 2; the background has reduced them all."""
+        super().finish()
         for unit in self.units:
             unit.reduced()
-        update_shards(self.units, self.optimizer, self.group, max_norm)
 
 
 def clip_gradients(shards: list[nn.Parameter], max_norm: float, group: Group) -> float:

@@ -1,94 +1,163 @@
-"""ZeRO equals one process after every step, holds what the formula says, and moves what it says."""
+"""ZeRO in every stage equals one process after every step."""
 
 import pytest
-from training import (
-    assert_equal_after_each_step,
-    batches,
-    flat,
-    model,
-    optimizer,
-    single_process,
-)
+import torch
+from training import CONFIG, assert_equal_after_each_step, batches, model, single_process
+from zero_cases import STAGES, make, train, whole
 
 from course_lib import run_ranks
-from course_lib.model import next_token_loss
-from course_lib.zero import Zero1, Zero2, Zero3, units_of
+from course_lib.model import build, next_token_loss
+from course_lib.zero import clip_gradients, units_of
+
+soak = pytest.mark.soak
+GRID = [pytest.param(world_size, name, marks=[] if (world_size, name) in ((2, "sgd"), (3, "adam"))
+                     else soak) for world_size in (1, 2, 3, 4, 8) for name in ("sgd", "adam")]
 
 
-def make(stage, net, group, name):
-    def shards_optimizer(shards):
-        return optimizer(name, shards)
-
-    if stage < 3:
-        return (Zero1 if stage == 1 else Zero2)(net, group, shards_optimizer)
-    return Zero3(net, group, shards_optimizer, prefetch=stage == 3.5)
-
-
-def train(group, stage, name, max_norm=None):
-    net, after = model(), []
-    zero = make(stage, net, group, name)
-    for batch in batches(group.size):
-        loss = next_token_loss(net, batch.chunk(group.size)[group.rank])
-        loss.backward()
-        del loss
-        group.mark("after backward")
-        zero.step(max_norm)
-        after.append(whole(zero, net, stage))
-    return after
-
-
-def whole(zero, net, stage):
-    if stage >= 3:
-        for unit in zero.units:
-            unit.unshard()
-    values = flat(net.parameters())
-    if stage >= 3:
-        for unit in zero.units:
-            unit.release()
-    return values
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", ["sgd", "adam"])
+@pytest.mark.parametrize("world_size,name", GRID)
 def test_equals_one_process(world_size, name):
     def train_all(group):  # one launch for all: each trains a model of its own
         return [train(group, stage, name, max_norm)
-                for max_norm in (None, 0.3) for stage in (1, 2, 3, 3.5)]
+                for max_norm in (None, 0.3) for stage in STAGES]
 
     references = [single_process(world_size, name, max_norm) for max_norm in (None, 0.3)]
     results = run_ranks(train_all, world_size, record=False).results
-    for case in range(8):
-        assert_equal_after_each_step([mine[case] for mine in results], references[case // 4])
+    for case in range(2 * len(STAGES)):
+        assert_equal_after_each_step([mine[case] for mine in results],
+                                     references[case // len(STAGES)])
 
 
-def shard_elements(world_size):
-    return sum(-(-sum(p.numel() for p in unit.parameters()) // world_size)
-               for unit in units_of(model()))
+@pytest.mark.parametrize("world_size", [2, pytest.param(4, marks=soak)])
+def test_accumulation_equals_one_process_on_the_larger_batch(world_size):
+    def train_all(group):
+        return [train(group, stage, "adam", 0.3, accumulate=3) for stage in STAGES]
+
+    reference = single_process(world_size, "adam", 0.3, accumulate=3)
+    results = run_ranks(train_all, world_size, record=False).results
+    for case in range(len(STAGES)):
+        assert_equal_after_each_step([mine[case] for mine in results], reference)
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
-def test_what_is_held_and_moved(world_size):
-    whole_elements = sum(p.numel() for p in model().parameters())
-    shard = shard_elements(world_size)
-    held, sent = {}, {}
-    for stage in (1, 2, 3):
-        trace = run_ranks(train, world_size, stage, "adam").trace
-        held[stage] = trace.held_at(0, "after backward")
-        sent[stage] = trace.bytes_sent(0)
-    assert held[2]["gradient"] == held[3]["gradient"] == 8 * shard  # stage 1: still whole, unnamed
-    assert held[3]["parameter"] == 8 * shard
-    assert held[1]["parameter"] == held[2]["parameter"] == 8 * whole_elements
-    once = 8 * shard * (world_size - 1)
-    assert sent[1] == sent[2] == 3 * 2 * once
-    assert sent[3] == 3 * 4 * once  # forward, backward, gradients, and the test's own look
+class Spare(torch.nn.Module):
+    """A unit of which half is used only on request."""
+
+    def __init__(self):
+        super().__init__()
+        self.often, self.seldom, self.ask = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), True
+
+    def forward(self, x):
+        return self.often(x) + (self.seldom(x) if self.ask else 0)
 
 
-def test_stage_2_lowers_the_peak_of_gradients():
-    peaks = {}
-    for stage in (1, 2):
-        trace = run_ranks(train, 4, stage, "sgd").trace
-        peaks[stage] = trace.peak_bytes(0)
-    assert peaks[2] < peaks[1]
+def spare_model():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), Spare(), torch.nn.Linear(2, 1)).double()
+    net.units = list(net)
+    return net
+
+
+def backward_of(net, rank, share=1.0):
+    net.units[1].ask = rank == 0
+    (net(torch.full((1, 2), rank + 1.0, dtype=torch.float64)).sum() * share).backward()
+
+
+def test_a_parameter_that_one_rank_does_not_use_counts_as_zero_there():
+    def work(group, stage):
+        net = spare_model()
+        zero = make(stage, net, group, "sgd")
+        for _ in range(2):
+            backward_of(net, group.rank)
+            zero.step()
+        return whole(zero, net)
+
+    net = spare_model()
+    step = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        for rank in range(2):
+            backward_of(net, rank, share=0.5)
+        step.step()
+        step.zero_grad()
+    want = torch.cat([p.detach().flatten() for p in net.parameters()])
+    results = run_ranks(lambda group: {stage: work(group, stage) for stage in STAGES}, 2,
+                        record=False).results
+    for got in results:
+        for stage in STAGES:
+            torch.testing.assert_close(got[stage], want, msg=lambda m, s=stage: f"stage {s}: {m}")
+
+
+def test_the_norm_is_that_of_torch_on_the_whole_gradient():
+    def work(group):
+        net = model()
+        zero = make("1", net, group)
+        next_token_loss(net, batches(2)[0].chunk(2)[group.rank]).backward()
+        for unit in zero.units:
+            unit.reduce_gradients()
+            unit.shard.grad = unit.gradient
+        norm = clip_gradients([unit.shard for unit in zero.units], 0.3, group)
+        return norm, [unit.shard.grad.clone() for unit in zero.units]
+
+    net = model()
+    next_token_loss(net, batches(2)[0]).backward()
+    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 0.3).item()
+    results = run_ranks(work, 2, record=False).results
+    for found, _ in results:
+        assert abs(found - norm) < 1e-12
+    for i, module in enumerate(units_of(net)):
+        want = torch.cat([p.grad.flatten() for p in module.parameters()])
+        got = torch.cat([shards[i] for _, shards in results])
+        torch.testing.assert_close(got[:len(want)], want)
+        assert not got[len(want):].any()  # padding
+
+
+def in_bfloat16(group):
+    """{stage: parameters in the end} of a model in 16 bits."""
+    found = {}
+    for stage in STAGES:
+        net = build(CONFIG).bfloat16()
+        found[stage] = train(group, stage, net=net, accumulate=2)[-1]
+    return found
+
+
+def test_all_stages_agree_in_mixed_precision():
+    for got in run_ranks(in_bfloat16, 2, record=False).results:
+        assert torch.equal(got["1"], got["1 by all-reduce"])
+        assert torch.equal(got["2"], got["3"]) and torch.equal(got["3"], got["3 ahead"])
+        assert got["1"].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("stage", list(STAGES))
+def test_masters_add_up_what_sixteen_bits_round_away(stage):
+    def work(group):
+        net = torch.nn.Linear(1, 3, bias=False).bfloat16()
+        net.weight.data.fill_(1.0)
+        zero = STAGES[stage](net, group, lambda shards: torch.optim.SGD(shards, lr=2.0**-10))
+        for _ in range(8):  # each update is a sixteenth of the distance to the next number below 1
+            (net(torch.ones(1, 1, dtype=torch.bfloat16)) / 4).sum().backward()
+            zero.step()
+        if stage.startswith("3"):
+            zero.units[0].unshard()
+        return net.weight.tolist()
+
+    rounded = torch.tensor(1 - 8 * 2.0**-12).bfloat16().item()
+    assert rounded < 1 == torch.tensor(1 - 2.0**-12).bfloat16().item()
+    assert run_ranks(work, 2, record=False).results == [[[rounded]] * 3] * 2
+
+
+def test_stage_2_reduces_during_the_backward_and_stage_1_after():
+    def order(stage):
+        trace = run_ranks(train, 2, stage, steps=1, look=False).trace
+        events = trace.program(0)
+        sends = [i for i, e in enumerate(events) if e.kind == "isend"]
+        marked = next(i for i, e in enumerate(events) if e.event == "after backward")
+        last = max(i for i, e in enumerate(events[:marked]) if e.kind == "compute" and e.flops
+                   and e.label != "add")
+        return sends[0], last
+
+    first_send, last_backward = order("2")
+    assert first_send < last_backward
+    first_send, last_backward = order("1")
+    assert first_send > last_backward
 
 
 def test_a_model_whose_units_share_a_weight_is_refused():

@@ -5,7 +5,7 @@ import torch
 from course_lib.model import Config, build, next_token_loss
 
 CONFIG = Config(layers=2, dim=8, vocab=11, seq=6, heads=2)
-STEPS = 3
+STEPS = 5
 
 
 def batches(world_size, per_rank=2):
