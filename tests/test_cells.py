@@ -199,8 +199,8 @@ def test_what_cannot_be_followed_is_refused():
         show_collective(7)
     with pytest.raises(ValueError, match="call=0: a Timeline has its clock already"):
         show_collective(replay(bare, unit()), call=0)
-    with pytest.raises(ValueError, match="slots: a picture has at most 64"):
-        show_collective(dry_run(lambda g: C.ring_all_reduce(torch.ones(99), g, 9), 8))
+    with pytest.raises(ValueError, match="slots: a picture has at most 96"):
+        show_collective(dry_run(lambda g: C.ring_all_reduce(torch.ones(104), g, 13), 8))
 
 
 def test_steps_name_what_travels_who_waits_and_the_line():

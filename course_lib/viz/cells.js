@@ -15,6 +15,7 @@ class Cells {
       this[layer] = svg("g", { class: `ls-${layer}` }, this.svg);
     }
     this.node.append(legend(this.c.theme, this.fills).list);
+    if (this.c.code.length) this.line = tag("code", { class: "ls-code" }, this.node);
     this.slots = this.c.lanes.flatMap((lane, l) => lane.slots.map((name, i) => ({
       name, l, row: Math.floor(i / lane.across), column: i % lane.across,
       share: lane.sizes[i] / Math.max(...lane.sizes, 1e-9),
@@ -165,6 +166,7 @@ class Cells {
 
   draw(clock, step) {
     if (!this.width) return;
+    if (this.line) this.line.textContent = this.c.code[step];
     const begun = step > 0 || clock > 0;
     if (clock < this.before) this.restart();
     this.before = clock;

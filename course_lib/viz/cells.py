@@ -13,6 +13,7 @@ how many ranks' contributions it contains: it is drawn as one stripe per rank.
     changes: [[time, place, slot, look]],                 from that time on; look -1: empty
     flights: [[start, end, place, slot, place, slot, look]],
     meters:  [{name, unit, most, smooth, series: [per place [[time, {kind: amount}]]]}],
+    code:    [line],                                      per step of the player, or none at all
     theme:   {kind: ...} as in rows.js, in legend order }
 
 Slots are numbered through all lanes. Everything is sorted by time; changes at one time are applied
@@ -33,7 +34,7 @@ from dataclasses import asdict, dataclass
 
 from .theme import MEANINGS
 
-MAX_SLOTS = 64
+MAX_SLOTS = 96
 MAX_FLIGHTS = 4_000
 
 
@@ -73,7 +74,7 @@ class Stage:
         self.lanes, self.arrange, self.ring = lanes, arrange, 2 < len(places) <= 8
         self.looks: dict[Cell, int] = {}
         self.now: dict[tuple[int, int], Cell | None] = {}
-        self.changes, self.flights, self.meters = [], [], []
+        self.changes, self.flights, self.meters, self.code = [], [], [], []
         self.slots = sum(len(lane.slots) for lane in lanes)
         if self.slots > MAX_SLOTS:
             raise ValueError(f"{self.slots} slots: a picture has at most {MAX_SLOTS}; choose fewer "
@@ -140,7 +141,7 @@ class Stage:
                 "looks": [[c.label, c.kind, c.of, list(c.has)] for c in self.looks],
                 "changes": sorted(self.changes, key=lambda c: c[0]),
                 "flights": sorted(self.flights, key=lambda f: f[:2]), "meters": self.meters,
-                "theme": theme}
+                "code": self.code, "theme": theme}
 
 
 def with_cells(data: dict, stage: Stage) -> dict:

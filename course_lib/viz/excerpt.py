@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..trace import SENDS, Trace
+from ..trace import MAIN, SENDS, Trace
 
 
 def one_call(trace: Trace, number: int | None = None) -> Trace:
@@ -45,3 +45,34 @@ def outermost(program) -> list[tuple[int, int]]:
             if depth == 0 and event.label != "split":
                 found.append((start, i + 1))
     return found
+
+
+def between(trace: Trace, begin: str, end: str) -> tuple[Trace, Trace]:
+    """What the ranks did before the last mark `begin`, and from there to the mark `end` after it.
+
+    Background streams are cut where their jobs were given. ValueError without the marks.
+    """
+    before, inside = Trace(trace.world_size), Trace(trace.world_size)
+    for rank in range(trace.world_size):
+        program = trace.program(rank)
+        first = max((i for i, e in enumerate(program) if _is_mark(e, begin)), default=None)
+        last = next((i for i, e in enumerate(program)
+                     if _is_mark(e, end) and first is not None and i > first), None)
+        if last is None:
+            raise ValueError(f"marks {begin!r} and {end!r}: rank {rank} has not passed both")
+        for stream in trace.streams(rank):
+            own = trace.program(rank, stream)
+            a, b = (first, last + 1) if stream == MAIN else (
+                _jobs(own, stream, program[:i]) for i in (first, last))
+            before.programs[rank, stream], inside.programs[rank, stream] = own[:a], own[a:b]
+    return before, inside
+
+
+def _is_mark(event, mark: str) -> bool:
+    return event.kind == "record" and event.event == mark
+
+
+def _jobs(own: list, stream: str, main: list) -> int:
+    """How much of a background stream's program are the jobs given in this part of the main one."""
+    given = sum(e.kind == "record" and e.event.startswith(f"{stream}:given") for e in main)
+    return next((i + 1 for i, e in enumerate(own) if _is_mark(e, f"{stream}:done{given}")), 0)
