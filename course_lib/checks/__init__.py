@@ -25,6 +25,11 @@ from .all_reduces import check_halving_doubling
 from .all_reduces_levels import check_hierarchical
 from .all_reduces_crossover import check_crossover
 from .all_reduces_choice import check_choose
+from .zero_memory import check_state_bytes
+from .zero_one import check_zero1
+from .zero_two import check_reduce_in_backward
+from .zero_units import check_unshard
+from .zero_three import check_zero3_step
 from .pipelines import check_bubbles
 from .pipelines_order import check_gpipe_order, check_one_f_one_b_order
 from .pipelines_stage import check_repaired_step, check_run_stage
@@ -49,10 +54,15 @@ __all__ = [
     "check_hierarchical",
     "check_link_loads",
     "check_one_f_one_b_order",
+    "check_reduce_in_backward",
     "check_repaired_step",
     "check_ring_all_gather",
     "check_ring_reduce_scatter",
     "check_run_stage",
     "check_setup",
+    "check_state_bytes",
     "check_tree_broadcast",
+    "check_unshard",
+    "check_zero1",
+    "check_zero3_step",
 ]

@@ -1,0 +1,31 @@
+# verdict: high-peak
+# points: 0
+import torch
+import torch.nn.functional as F
+
+from course_lib.collectives import reduce_scatter
+
+
+def reduce_in_backward(units, shards, group):
+    late = []
+    for unit, shard in zip(units, shards):
+        trainable = [p for p in unit.parameters() if p.requires_grad]
+        missing = set(trainable)
+
+        def arrived(p, unit=unit, shard=shard, trainable=trainable, missing=missing):
+            missing.discard(p)
+            if missing:
+                return
+            missing.update(trainable)
+            grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in unit.parameters()]
+            flat = torch.cat([g.flatten() for g in grads])
+            late.append(flat)
+            unit.zero_grad()
+            if len(late) == len(units):
+                late.clear()
+            flat = F.pad(flat, (0, len(shard) * group.size - len(flat)))
+            mine = reduce_scatter(list(flat.chunk(group.size)), group, "mean")
+            shard.grad = mine if shard.grad is None else shard.grad + mine
+
+        for p in trainable:
+            p.register_post_accumulate_grad_hook(arrived)

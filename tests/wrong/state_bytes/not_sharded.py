@@ -1,0 +1,10 @@
+# verdict: not-sharded
+# points: 0
+# hint: No stage divides
+def state_bytes(units, world_size, stage):
+    whole = sum(units)
+    shard = whole
+    parameters = 2 * (shard if stage >= 3 else whole)
+    gradients = 2 * (shard if stage >= 2 else whole)
+    optimizer = 12 * (shard if stage >= 1 else whole)
+    return [parameters, gradients, optimizer]
