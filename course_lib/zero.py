@@ -95,9 +95,9 @@ class Zero2(Zero1):
         while self.left and not self.left[-1].missing:
             self.left.pop().reduce_gradients()
 
-    def finish(self) -> None:
-        """After: as in stage 1; what got no gradient is reduced now, as zero."""
-        while self.left:
+    def finish(self, first: int = 0) -> None:
+        """After: as in stage 1, from unit `first` on; what got no gradient is reduced as zero."""
+        while len(self.left) > first:
             self.left.pop().reduce_gradients()
 
 
@@ -118,7 +118,8 @@ class Zero3(Zero2):
         for i, unit in enumerate(self.units):
             unit.stream = stream
             unit.watch(after=self.units[i + 1] if i + 1 < len(self.units) else None,
-                       before=self.units[i - 1] if i > 0 else None)
+                       before=self.units[i - 1] if i > 0 else None,
+                       through=partial(super().finish, i + 1))
 
     def step(self, max_norm: float | None = None) -> None:
         """After: the own shards are updated. Nothing is gathered: the next forward does that."""

@@ -118,8 +118,11 @@ class Gathered(Unit):
         self.release()
         return part
 
-    def watch(self, after: Gathered | None, before: Gathered | None) -> None:
-        """Gather and release around the module's forward and backward."""
+    def watch(self, after: Gathered | None, before: Gathered | None, through) -> None:
+        """Gather and release around the module's forward and backward.
+
+        `through()` is called when the backward passes of all units after this one are over.
+        """
         self.after = after
 
         def before_forward(*_) -> None:
@@ -128,7 +131,11 @@ class Gathered(Unit):
         def after_forward(module, inputs, output: Tensor) -> None:
             self.release()
             if output.requires_grad:  # its gradient arrives just before the unit's own backward
-                output.register_hook(lambda _: self.unshard(then=before))
+                output.register_hook(before_backward)
+
+        def before_backward(_) -> None:
+            through()
+            self.unshard(then=before)
 
         self.module.register_forward_pre_hook(before_forward)
         self.module.register_forward_hook(after_forward)

@@ -14,6 +14,7 @@ from course_lib.zero import units_of
 soak = pytest.mark.soak
 SIZES = [sum(p.numel() for p in unit.parameters()) for unit in units_of(model())]
 WORLD_SIZES = [2, 3, *(pytest.param(W, marks=soak) for W in (1, 4, 8))]
+FEW = [2, *(pytest.param(W, marks=soak) for W in (1, 3, 4, 8))]
 STEPS = 2
 
 
@@ -46,7 +47,7 @@ def test_resident_bytes_are_the_formula(world_size):
             assert got == want, f"stage {stage}, rank {rank}"
 
 
-@pytest.mark.parametrize("world_size", WORLD_SIZES)
+@pytest.mark.parametrize("world_size", FEW)
 def test_resident_bytes_in_mixed_precision_are_the_formula(world_size):
     for stage in ("1", "2", "3"):
         want = costs.zero_state_bytes(SIZES, world_size, number(stage))
@@ -90,7 +91,7 @@ def test_each_stage_lowers_the_peak_of_everything():
     assert totals[0] > totals[1] > totals[2]
 
 
-@pytest.mark.parametrize("world_size", WORLD_SIZES)
+@pytest.mark.parametrize("world_size", FEW)
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_traffic_is_the_formula(world_size, accumulate):
     """Stage 3 saves no gather: the first unit's backward would not need its weights, if its input
