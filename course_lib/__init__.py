@@ -2,7 +2,7 @@
 
 from .dry import dry_run
 from .group import Group
-from .launch import run_ranks
+from .launch import pool, run_ranks
 from .magic import load_ipython_extension
 from .progress import progress
 from .trace import Trace
@@ -10,6 +10,8 @@ from .virtual_time import replay
 
 __all__ = ["Group", "Trace", "check_setup", "dry_run", "load_ipython_extension", "progress",
            "replay", "run_ranks", "show"]
+
+pool.prepare()
 
 
 def __getattr__(name: str):

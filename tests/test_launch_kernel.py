@@ -31,6 +31,18 @@ def ok(kernel, code, **options):
     return reply.text
 
 
+def test_a_kernel_starts_the_fork_server_when_it_imports_the_course():
+    """So the first run does not wait until torch is imported a second time; a script does not."""
+    count = "import course_lib, psutil\nlen(psutil.Process().children())"
+    with Kernel() as fresh:
+        before, after = ok(fresh, count.replace("course_lib, ", "")), ok(fresh, count)
+        assert int(after) > int(before)
+        assert ok(fresh, "course_lib.run_ranks(lambda group: group.rank, 2).results") == "[0, 1]"
+    lines = count.replace("len(", "print(len(").replace("())", "()))")
+    script = subprocess.run([sys.executable, "-c", lines], capture_output=True, timeout=LIMIT)
+    assert script.stdout == b"0\n"
+
+
 # -- written in a cell -------------------------------------------------------------------------
 
 

@@ -44,6 +44,19 @@ def start_processes(count: int, start: str) -> list[tuple]:
         return _take_spares(count)
 
 
+def prepare() -> None:
+    """In a notebook's kernel: start the fork server now, so that it imports torch meanwhile and the
+    first run need not wait for it. Elsewhere nothing: who knows whether a run will come.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel") or "forkserver" not in mp.get_all_start_methods():
+        return
+    with _lock, _without_main(), _deaf():
+        _forkserver_context()
+        _refresh_server()
+        _server().ensure_running()
+
+
 def method(start: str = "auto") -> str:
     """The way that `start` stands for on this machine: "forkserver" or "spares"."""
     return ("forkserver" if _can_fork_serve() else "spares") if start == "auto" else start
