@@ -32,7 +32,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-from .theme import MEANINGS
+from .theme import MEANINGS, STATES
 
 MAX_SLOTS = 96
 MAX_FLIGHTS = 4_000
@@ -133,7 +133,9 @@ class Stage:
         if len(self.flights) > MAX_FLIGHTS:
             raise ValueError(f"{len(self.flights):,} cells on the way: a page draws at most "
                              f"{MAX_FLIGHTS:,}; choose fewer ranks")
-        kinds = {cell.kind for cell in self.looks}
+        kinds = {cell.kind for cell in self.looks} | {
+            kind for meter in self.meters for row in meter["series"] for _, held in row
+            for kind in held if kind in STATES}
         theme = {kind: asdict(m) for kind, m in MEANINGS.items() if kind in kinds}
         lanes = [{"name": lane.name, "slots": list(lane.slots), "across": lane.across,
                   "sizes": list(lane.sizes) or [1] * len(lane.slots)} for lane in self.lanes]

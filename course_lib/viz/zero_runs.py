@@ -5,8 +5,10 @@ The parameters have 16 bits, the optimizer's master weights and moments 32: 16 b
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache, partial
 
+import cloudpickle
 import torch
 from torch import Tensor, nn
 
@@ -49,9 +51,9 @@ class Replicated(Zero1):
 
 
 STAGES = {  # what a learner can choose; the numbers are the paper's stages
-    0: ("plain DDP", Replicated), 1: ("ZeRO-1", Zero1), 2: ("ZeRO-2", Zero2),
-    3: ("ZeRO-3", Zero3), "3 prefetch": ("ZeRO-3 with prefetch", partial(Zero3, prefetch=True)),
-    "1 all-reduce": ("ZeRO-1 by all-reduce", Zero1ByAllReduce),
+    0: ("DDP", Replicated), 1: ("ZeRO-1", Zero1), 2: ("ZeRO-2", Zero2), 3: ("ZeRO-3", Zero3),
+    "3 prefetch": ("prefetching ZeRO-3", partial(Zero3, prefetch=True)),
+    "1 all-reduce": ("all-reducing ZeRO-1", Zero1ByAllReduce),
 }
 
 
@@ -99,4 +101,6 @@ def train(group: Group, stage, model: str = MODELS[0], steps: int = 2) -> list[l
 @lru_cache(maxsize=64)
 def recorded(stage, ranks: int, model: str = MODELS[0]):
     """The Run of `train` in real processes."""
+    # The ranks need what is written here, and not all of viz, which would take them a second.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     return run_ranks(train, ranks, stage, model)

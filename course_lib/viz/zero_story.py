@@ -44,8 +44,9 @@ def code_text(line: tuple[str, int]) -> str:
 
 @cache
 def _library() -> dict[str, Path]:
-    """The library's files by name: a trace knows no more of a file."""
-    return {path.name: path for path in Path(__file__).parents[1].rglob("*.py")}
+    """The library's files by name, which is all that a trace knows; strategies before others."""
+    top = Path(__file__).parents[1]
+    return {path.name: path for path in [*top.glob("*/*.py"), *top.glob("*.py")]}
 
 
 def story(shards: Shards) -> list[tuple[float, str, str]]:

@@ -13,8 +13,8 @@ from ..trace import MAIN, Event, Trace
 from .excerpt import outermost
 from .flow import Flow, follow
 
-LANES = {"parameter": "parameters", "gradient": "gradients", "master": "master weights",
-         "m": "m, first moment", "v": "v, second moment"}
+LANES = {"parameter": "parameters", "gradient": "gradients", "master": "master", "m": "moment m",
+         "v": "moment v"}
 HOLDS = {  # category and the rest of the name -> lane, and whether it is the rank's own part only
     ("parameter", ""): ("parameter", False), ("parameter", "shard"): ("parameter", True),
     ("gradient", "full gradient"): ("gradient", False),

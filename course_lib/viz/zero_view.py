@@ -54,7 +54,8 @@ def zero_data(runs: dict, machine=None) -> dict:
     end = max(one.timeline.makespan for one in shards.values())
     title = " beside ".join(filter(None, runs)) or "ZeRO"
     title += ": " + "; ".join({_size(one): None for one in shards.values()})
-    summary = f"{title}. " + ". ".join(_figures(name, one) for name, one in shards.items())
+    summary = f"{title}. " + ". ".join(
+        (f"{name}: " if len(runs) > 1 else "") + _figures(one) for name, one in shards.items())
     data = document(title, summary, end, panels, [step[:5] for step in steps])
     stage.code = ["", *(step[5] for step in steps), ""]
     return with_cells(data, stage)
@@ -83,7 +84,8 @@ def on_top(timeline: Timeline, before: Trace) -> Timeline:
 
 def _picture(shards: dict[str, Shards], several: bool):
     """Stage, panels of rows and steps of all runs."""
-    ranks = {name: [f"{name} rank {r}" if several else f"rank {r}" for r in range(one.W)]
+    short = {name: name if len(name) < 8 else f"{name[:6]}…" for name in shards}
+    ranks = {name: [f"{short[name]} {r}" if several else f"rank {r}" for r in range(one.W)]
              for name, one in shards.items()}
     lanes = max((one.lanes() for one in shards.values()), key=len)
     plan = Plan([one.units for one in shards.values()], lanes)
@@ -129,7 +131,7 @@ def _size(one: Shards) -> str:
             f"{count_text(one.W, 'rank')}")
 
 
-def _figures(name: str, one: Shards) -> str:
+def _figures(one: Shards) -> str:
     """What the step costs rank 0, in numbers."""
     timeline = one.timeline
     sent = sum(m.nbytes for m in timeline.messages if m.src == 0)
@@ -137,7 +139,7 @@ def _figures(name: str, one: Shards) -> str:
     peak = max(sum(now.values()) for _, now in held)
     end = {kind: n for kind, n in held[-1][1].items() if n}
     kept = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in end.items())
-    return (f"{name + ': ' if name else ''}rank 0 sends {bytes_text(sent)}, holds at most "
+    return (f"rank 0 sends {bytes_text(sent)}, holds at most "
             f"{bytes_text(peak)}, keeps {kept}; makespan "
             f"{time_text(timeline.makespan, clock(timeline.makespan))}")
 
@@ -181,7 +183,7 @@ class ZeroExplorer(ipywidgets.VBox):
 def explore_zero(stage=2, ranks: int = 4, compare=None, model: str = MODELS[0]) -> ZeroExplorer:
     """One training step in a stage of ZeRO, played from a run in real processes.
 
-    stage, and compare beside it: a key of STAGES: 0 (plain DDP), 1, 2, 3, "3 prefetch", "1
+    stage, and compare beside it: a key of STAGES: 0 (DDP), 1, 2, 3, "3 prefetch", "1
     all-reduce". ranks: 2, 3 or 4. model: "12 parameters" or "GPT". ValueError for anything else.
     """
     for name, value, choices in (("stage", stage, tuple(STAGES)), ("ranks", ranks, RANKS),
