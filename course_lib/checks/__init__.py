@@ -25,6 +25,9 @@ from .all_reduces import check_halving_doubling
 from .all_reduces_levels import check_hierarchical
 from .all_reduces_crossover import check_crossover
 from .all_reduces_choice import check_choose
+from .data_parallels import check_token_step
+from .data_parallels_overlap import check_reduce_in_buckets
+from .data_parallels_parts import check_accumulated_step
 from .zero_memory import check_state_bytes
 from .zero_one import check_zero1
 from .zero_two import check_reduce_in_backward
@@ -38,6 +41,7 @@ from .pipelines_stage import check_repaired_step, check_run_stage
 __all__ = [
     "TASKS",
     "Report",
+    "check_accumulated_step",
     "check_all_reduce",
     "check_all_to_all",
     "check_anyone",
@@ -55,12 +59,14 @@ __all__ = [
     "check_link_loads",
     "check_one_f_one_b_order",
     "check_reduce_in_backward",
+    "check_reduce_in_buckets",
     "check_repaired_step",
     "check_ring_all_gather",
     "check_ring_reduce_scatter",
     "check_run_stage",
     "check_setup",
     "check_state_bytes",
+    "check_token_step",
     "check_tree_broadcast",
     "check_unshard",
     "check_zero1",

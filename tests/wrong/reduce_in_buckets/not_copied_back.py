@@ -1,0 +1,35 @@
+# verdict: own-gradient
+# points: 0
+# hint: copied back
+import torch
+
+from course_lib.collectives import all_reduce
+
+
+def reduce_in_buckets(buckets, group):
+    stream, jobs = group.stream("comm"), []
+    missing = [set(bucket) for bucket in buckets]
+
+    def start():
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in buckets[len(jobs)]]
+        flat = torch.cat([g.flatten() for g in grads])
+        jobs.append(stream.submit(all_reduce, flat, stream.group, op="mean"))
+
+    def arrived(p):
+        for waiting in missing:
+            waiting.discard(p)
+        while len(jobs) < len(buckets) and not missing[len(jobs)]:
+            start()
+
+    def finish():
+        while len(jobs) < len(buckets):
+            start()
+        for job in jobs:
+            job.wait()
+        jobs.clear()
+        missing[:] = [set(bucket) for bucket in buckets]
+
+    for bucket in buckets:
+        for p in bucket:
+            p.register_post_accumulate_grad_hook(arrived)
+    return finish

@@ -1,0 +1,17 @@
+# verdict: reduced-again
+# points: 0
+# hint: Clear them first
+import torch
+import torch.nn.functional as F
+
+from course_lib.collectives import all_reduce
+
+
+def token_step(model, x, y, optimizer, group):
+    tokens = all_reduce((y != -100).sum().double().reshape(1), group)
+    loss = F.cross_entropy(model(x), y, ignore_index=-100, reduction="sum")
+    (loss / tokens).sum().backward()
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        all_reduce(p.grad, group)
+    optimizer.step()

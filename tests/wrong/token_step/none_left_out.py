@@ -1,0 +1,17 @@
+# verdict: call-mismatch
+# points: 4
+# hint: still calls all_reduce
+import torch.nn.functional as F
+
+from course_lib.collectives import all_reduce
+
+
+def token_step(model, x, y, optimizer, group):
+    optimizer.zero_grad()
+    tokens = all_reduce((y != -100).sum().double().reshape(1), group)
+    loss = F.cross_entropy(model(x), y, ignore_index=-100, reduction="sum")
+    (loss / tokens).sum().backward()
+    for p in model.parameters():
+        if p.grad is not None:
+            all_reduce(p.grad, group)
+    optimizer.step()
