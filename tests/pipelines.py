@@ -1,13 +1,43 @@
-"""What the tests of pipelines share: PyTorch's own schedules, and a trace as its program."""
+"""What the tests of pipelines share: schedules, a model, a batch; PyTorch's own schedules; a trace
+as a program.
+"""
 
 import torch
 from torch.distributed import pipelining
 
+from course_lib import schedule
+from course_lib.model import Config, build
 from course_lib.pipeline import token_loss
 
+SIZES = {"dim": 8, "vocab": 11, "seq": 6, "heads": 2}
+UNTIED, TIED = Config(**SIZES, layers=4), Config(**SIZES, layers=4, tied=True)
+EIGHT = Config(**SIZES, layers=8)  # enough for two stages on each of four ranks
+NAMES = ("naive", "gpipe", "one_f_one_b", "zb_h1", "zb_h2", "interleaved_1f1b", "looped_bfs",
+         "interleaved_zb", "zb_v", "dualpipe", "dualpipe_v")
 TORCH = {"gpipe": "ScheduleGPipe", "one_f_one_b": "Schedule1F1B",
          "interleaved_1f1b": "ScheduleInterleaved1F1B",
          "interleaved_zb": "ScheduleInterleavedZeroBubble", "zb_v": "ScheduleZBVZeroBubble"}
+
+
+def made(name, p, m):
+    """The schedule of that name, None where its builder has none for p and m."""
+    try:
+        return getattr(schedule, name)(p, m)
+    except ValueError:
+        return None
+
+
+def cases(p, ms, names=NAMES):
+    return {(name, m): plan for m in ms for name in names if (plan := made(name, p, m))}
+
+
+def net_of(config):
+    return build(config, seed=0).double()
+
+
+def tokens_of(rows, steps=1):
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randint(11, (rows, 7), generator=generator) for _ in range(steps)]
 
 
 def torch_pipeline(name, stages, m, group):
