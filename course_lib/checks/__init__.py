@@ -33,6 +33,8 @@ from .zero_one import check_zero1
 from .zero_two import check_reduce_in_backward
 from .zero_units import check_unshard
 from .zero_three import check_zero3_step
+from .batch_sizes import check_noise_scale
+from .batch_sizes_clip import check_clip_shards
 from .pipelines import check_bubbles
 from .pipelines_order import check_gpipe_order, check_one_f_one_b_order
 from .pipelines_stage import check_repaired_step, check_run_stage
@@ -48,6 +50,7 @@ __all__ = [
     "check_bubbles",
     "check_bus_bandwidths",
     "check_choose",
+    "check_clip_shards",
     "check_crossover",
     "check_data_parallel_step",
     "check_exchange_with_neighbour",
@@ -57,6 +60,7 @@ __all__ = [
     "check_halving_doubling",
     "check_hierarchical",
     "check_link_loads",
+    "check_noise_scale",
     "check_one_f_one_b_order",
     "check_reduce_in_backward",
     "check_reduce_in_buckets",

@@ -1,7 +1,6 @@
 # verdict: whole-optimizer
 # points: 0
 # hint: Give make_optimizer your shard only
-# runs in: test
 import torch
 import torch.nn.functional as F
 

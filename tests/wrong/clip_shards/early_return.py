@@ -1,0 +1,17 @@
+# verdict: deadlock
+# points: 4
+# hint: also one whose shards have no gradient
+import torch
+
+from course_lib.collectives import all_reduce
+
+
+def clip_shards(shards, max_norm, group):
+    gradients = [s.grad for s in shards if s.grad is not None]
+    if not gradients:
+        return 0.0
+    squares = sum(((g.double() ** 2).sum() for g in gradients), torch.zeros(()).double())
+    norm = all_reduce(squares.reshape(1), group).sqrt().item()
+    for g in gradients:
+        g.mul_(min(1.0, max_norm / (norm + 1e-6)))
+    return norm

@@ -1,0 +1,15 @@
+# verdict: missing-gradient
+# points: 4
+# hint: nothing to square
+import torch
+
+from course_lib.collectives import all_reduce
+
+
+def clip_shards(shards, max_norm, group):
+    gradients = [s.grad for s in shards]
+    squares = sum(((g.double() ** 2).sum() for g in gradients), torch.zeros(()).double())
+    norm = all_reduce(squares.reshape(1), group).sqrt().item()
+    for g in gradients:
+        g.mul_(min(1.0, max_norm / (norm + 1e-6)))
+    return norm

@@ -1,0 +1,15 @@
+# verdict: sum-of-norms
+# points: 0
+# hint: Norms do not add up
+import torch
+
+from course_lib.collectives import all_reduce
+
+
+def clip_shards(shards, max_norm, group):
+    gradients = [s.grad for s in shards if s.grad is not None]
+    squares = sum(((g.double() ** 2).sum() for g in gradients), torch.zeros(()).double())
+    norm = all_reduce(squares.sqrt().reshape(1), group).item()
+    for g in gradients:
+        g.mul_(min(1.0, max_norm / (norm + 1e-6)))
+    return norm

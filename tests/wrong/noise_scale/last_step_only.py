@@ -1,0 +1,14 @@
+# verdict: last-step-only
+# points: 0
+# hint: Only the last step
+from course_lib.collectives import all_reduce
+
+
+def noise_scale(gradients, batch, group):
+    B, signal, noise = group.size * batch, 0.0, 0.0
+    for gradient in gradients:
+        small = all_reduce((gradient ** 2).sum().reshape(1), group, op="mean").item()
+        big = (all_reduce(gradient.clone(), group, op="mean") ** 2).sum().item()
+        signal = (B * big - batch * small) / (B - batch)
+        noise = (small - big) / (1 / batch - 1 / B)
+    return noise / signal

@@ -1,0 +1,14 @@
+# verdict: not-squared
+# points: 0
+# hint: Squared norms
+from course_lib.collectives import all_reduce
+
+
+def noise_scale(gradients, batch, group):
+    B, signal, noise = group.size * batch, 0.0, 0.0
+    for gradient in gradients:
+        small = all_reduce(gradient.norm().reshape(1), group, op="mean").item()
+        big = all_reduce(gradient.clone(), group, op="mean").norm().item()
+        signal += (B * big - batch * small) / (B - batch)
+        noise += (small - big) / (1 / batch - 1 / B)
+    return noise / signal
