@@ -12,8 +12,9 @@ def token_step(model, x, y, optimizer, group):
     mine = (y != -100).sum().double()
     tokens = all_reduce(mine.clone().reshape(1), group)
     loss = F.cross_entropy(model(x), y, ignore_index=-100, reduction="sum")
-    (loss / mine * mine / tokens).sum().backward()
+    loss.backward()
     for p in model.parameters():
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        p.grad = p.grad / mine * (mine / tokens)
         all_reduce(p.grad, group)
     optimizer.step()
