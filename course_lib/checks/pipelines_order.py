@@ -18,8 +18,8 @@ from .schedule_runs import (
     each,
     expect_kinds,
     expect_makespan,
-    few,
     first_ops,
+    special,
 )
 from .verdicts import hints_of
 
@@ -100,7 +100,7 @@ ONE_F_ONE_B = Task(
                  any_size(ask_others, OTHERS, whole, expect_in_flight,
                           expect_makespan(one_f_one_b, "too-slow")), points=2),
         Subcheck("fewer micro-batches than ranks",
-                 few(ask_few, FEW, whole, expect_in_flight,
+                 special("few-micro-batches", ask_few, FEW, whole, expect_in_flight,
                      expect_makespan(one_f_one_b, "too-slow"))),
     ),
     forbid=BUILDERS,
