@@ -35,6 +35,7 @@ class Group:
         self.device = context.device
         self._context, self._transport = context, transport or context.transport
         self.axes: dict[tuple[int, ...], list[Group]] = {}  # made once by collectives.axis_groups
+        self._streams: dict = {}
         self._counts: dict[tuple, int] = {}
         self._call = None  # the collective that is running on this group, see calls.py
         self._calls, self._splits, self._tags = 0, 0, zlib.crc32(name.encode())
@@ -122,12 +123,14 @@ class Group:
                            for rank in groups[index]), self.stream_name, self._transport)
 
     def stream(self, name: str = "comm"):
-        """A background stream of this rank: one thread, one queue, one communicator of its own (see
-        stream.py).
+        """The background stream of that name: one thread, one queue, one communicator of its own
+        (see stream.py). Made at the first call; later ones return the same.
         """
         from .stream import Stream
 
-        return Stream(self, name)
+        if name not in self._streams:
+            self._streams[name] = Stream(self, name)
+        return self._streams[name]
 
     # -- what the recorder is told -----------------------------------------------------------------
 

@@ -90,7 +90,9 @@ class Zero2(Zero1):
 
     def arrived(self, unit: Unit, parameter: nn.Parameter) -> None:
         """A gradient is complete: reduce the units whose turn it is."""
-        self.left = self.left or list(self.units)
+        if unit not in self.left:  # a further pass: what the last one did not use counts as zero
+            Zero2.finish(self)
+            self.left = list(self.units)
         unit.missing.discard(parameter)
         while self.left and not self.left[-1].missing:
             self.left.pop().reduce_gradients()

@@ -160,14 +160,19 @@ class Gathered(Unit):
         Cost: all-gather of the unit.
         """
         self.start()
-        if self.gathering is not None:
-            self.gathering.wait()
-            self.gathering = None
+        self.gathered()
         if then is not None and self.stream is not None:
             then.start()
 
+    def gathered(self) -> None:
+        """After: the background has gathered this unit, or was not asked to."""
+        if self.gathering is not None:
+            self.gathering.wait()
+            self.gathering = None
+
     def release(self) -> None:
         """After: of the parameters only the shard is held."""
+        self.gathered()  # of a unit that was then not used: the memory must outlive the messages
         self.flat.untyped_storage().resize_(0)
         self.group.resized(self.flat)
 

@@ -2,7 +2,15 @@
 
 import pytest
 import torch
-from training import CONFIG, assert_equal_after_each_step, batches, model, single_process
+from training import (
+    CONFIG,
+    assert_equal_after_each_step,
+    batches,
+    flat,
+    model,
+    optimizer,
+    single_process,
+)
 from zero_cases import STAGES, make, train, whole
 
 from course_lib import run_ranks
@@ -84,6 +92,52 @@ def test_a_parameter_that_one_rank_does_not_use_counts_as_zero_there():
     for got in results:
         for stage in STAGES:
             torch.testing.assert_close(got[stage], want, msg=lambda m, s=stage: f"stage {s}: {m}")
+
+
+class Skips(torch.nn.Module):
+    """Three units; a micro-batch may leave the middle one out."""
+
+    def __init__(self):
+        super().__init__()
+        self.units = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x_BD, skip):
+        for unit in [self.units[i] for i in ((0, 2) if skip else (0, 1, 2))]:
+            x_BD = unit(x_BD)
+        return (x_BD ** 2).sum()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_unit_left_out_of_some_micro_batches_counts_as_zero_in_them(stage):
+    cases = [(True, True), (True, False), (False, True)]
+
+    def inputs(rank, step):
+        return torch.full((2, 4), 1.0 + rank + 0.5 * step)
+
+    def train_all(group):
+        found = []
+        for skips in cases:
+            torch.manual_seed(0)
+            net = Skips()
+            zero = make(stage, net, group, "sgd")
+            for step, skip in enumerate(skips):
+                net(inputs(group.rank, step), skip).backward()
+            zero.step()
+            found.append([unit.shard.detach().clone() for unit in zero.units])
+        return found
+
+    results = run_ranks(train_all, 2, record=False).results
+    for case, skips in enumerate(cases):
+        torch.manual_seed(0)
+        net = Skips()
+        for rank in range(2):
+            for step, skip in enumerate(skips):
+                (net(inputs(rank, step), skip) / 2).backward()
+        optimizer("sgd", net.parameters()).step()
+        for i, unit in enumerate(net.units):
+            expected = flat(unit.parameters())
+            shards = torch.cat([mine[case][i] for mine in results])[:len(expected)]
+            torch.testing.assert_close(shards, expected, msg=f"{skips}, unit {i}")
 
 
 def test_the_norm_is_that_of_torch_on_the_whole_gradient():
