@@ -4,11 +4,15 @@ end, above the timeline. Drawn from the data that cells.js plays.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from html import escape
+
 from .cells import cells_at
 from .rows import time_text
 from .static import WIDTH, Picture, number, patterns, svg, text
 from .theme import FAINT, TEXT
 
+MANY = 100  # more slots than this in a frame are drawn together
 NAMES, GAP, TOP = 76, 18, 44  # pixels: labels at the left, between frames, above the first slot
 
 
@@ -46,7 +50,8 @@ def cells_still(data: dict) -> str:
 def _frame(cells, held, x, wide, lanes):
     """All places at one moment."""
     pitch = wide / len(cells["places"])
-    room = pitch - (8 if pitch > 40 else 3)
+    room, boxes = pitch - (8 if pitch > 40 else 3), []
+    many = len(cells["places"]) * sum(len(lane["slots"]) for lane in cells["lanes"]) > MANY
     for p, place in enumerate(cells["places"]):
         left = x + p * pitch
         name = place["name"] if pitch > 48 else place["name"].rpartition(" ")[2]
@@ -58,8 +63,32 @@ def _frame(cells, held, x, wide, lanes):
                 share = lane["sizes"][first + k] / (max(lane["sizes"]) or 1)
                 width = room / lane["across"] * max(0.3, share)
                 box = (left + k * room / lane["across"], top, width, 20 if len(lanes) <= 8 else 12)
-                yield _slot(box, held.get((p, slot)), cells["theme"])
+                if many:
+                    boxes.append((box, held.get((p, slot))))
+                else:
+                    yield _slot(box, held.get((p, slot)), cells["theme"])
                 slot += 1
+    if many:
+        yield from _packed(boxes, cells["theme"])
+
+
+def _packed(boxes, theme):
+    """Many slots, those of one meaning in one path: a notebook stores every picture."""
+    tracks, fills, words = [], defaultdict(list), defaultdict(list)
+    for (x, y, width, height), look in boxes:
+        tracks.append(f"M{number(x)} {y}h{number(width - 1)}v{height}h{number(1 - width)}z")
+        if look is not None:
+            d, written = _drawn((x, y, width - 1, height), look)
+            fills[look[1]].append(d)
+            down = number(y + height / 2 + 3)
+            words[theme[look[1]]["ink"]] += [
+                f'<text x="{number(at)}" y="{down}">{escape(str(word))}</text>'
+                for at, word in written]
+    yield f'<path d="{"".join(tracks)}" fill="{FAINT}"/>'
+    for kind, pieces in fills.items():
+        yield f'<path d="{"".join(pieces)}" fill="{_fill(kind, theme[kind])}"/>'
+    for ink, texts in words.items():
+        yield f'<g font-size="9" text-anchor="middle" fill="{ink}">{"".join(texts)}</g>'
 
 
 def _slot(box, look, theme) -> str:
@@ -68,8 +97,16 @@ def _slot(box, look, theme) -> str:
              f'fill="{FAINT}"/>')
     if look is None:
         return track
+    m, (d, words) = theme[look[1]], _drawn(box, look)
+    return track + f'<path d="{d}" fill="{_fill(look[1], m)}"/>' + "".join(
+        text(at, y + height / 2 + 4, word, min(11, height), fill=m["ink"]) for at, word in words)
+
+
+def _drawn(box, look) -> tuple[str, list[tuple]]:
+    """The path of a cell, and its words with where they stand."""
+    x, y, width, height = box
     label, kind, of, has = look
-    m, stripe, words = theme[kind], width / (of or 1), []
+    stripe, words = width / (of or 1), []
     inner = 0 if kind == "whole" or not of else 0.5
     d = "".join(f"M{number(x + k * stripe + inner)} {y}h{number(stripe - 2 * inner)}v{height}"
                 f"h{number(2 * inner - stripe)}z" for k in (has if of else [0]))
@@ -77,8 +114,7 @@ def _slot(box, look, theme) -> str:
         words = [(x + width / 2, label)] if len(label) * 6 < width else []
     elif stripe >= 8:
         words = [(x + (k + 0.5) * stripe, k) for k in has]
-    return track + f'<path d="{d}" fill="{_fill(kind, m)}"/>' + "".join(
-        text(at, y + height / 2 + 4, word, min(11, height), fill=m["ink"]) for at, word in words)
+    return d, words
 
 
 def _fill(kind, m) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ..trace import CATEGORIES, Trace
+from ..trace import CATEGORIES, MAIN, Trace
 from ..virtual_time import replay
 from .cells_view import trace_of
 from .excerpt import between
@@ -14,7 +16,7 @@ from .theme import MEANINGS, TEXT, colour, style
 from .zero_trace import moments
 from .zero_view import MARKS, on_top, story_steps
 
-PHASES = ("forward", "backward", "optimizer")
+PHASES = {"forward": "F", "backward": "B", "optimizer": "opt"}
 
 
 def memory_chart(x, rank: int = 0, machine=None) -> go.Figure:
@@ -31,12 +33,13 @@ def memory_chart(x, rank: int = 0, machine=None) -> go.Figure:
     style(figure)
     found = [held_through(trace_of(run), rank, machine) for run in runs.values()]
     for column, (points, phases) in enumerate(found, 1):
-        _draw(figure, column, points)
-        _mark(figure, column, points, phases)
+        _draw(figure, column, thinned(points))
+        _mark(figure, column, points, phases, len(runs) > 2)
     most = max(sum(held.values()) for points, _ in found for _, held in points)
     text = "allocations and releases, in order" if machine is None else f"s on {machine.name}"
-    figure.update_xaxes(title=text, gridcolor="rgba(0,0,0,0)", linecolor=TEXT)
-    figure.update_yaxes(range=[0, most * 1.25])
+    figure.update_xaxes(gridcolor="rgba(0,0,0,0)", linecolor=TEXT)
+    figure.update_xaxes(title=text, col=(len(runs) + 1) // 2)
+    figure.update_yaxes(range=[0, most * 1.35])
     figure.update_yaxes(title="bytes", col=1)
     return figure.update_layout(height=400, legend={"orientation": "h", "y": -0.25})
 
@@ -55,17 +58,32 @@ def held_through(trace: Trace, rank: int, machine=None):
         before, inside = between(trace, *MARKS)
     timeline = on_top(replay(inside, machine or story_steps([inside])), before)
     curve = timeline.memory(rank)
-    points, phases, count, label, since = [(0.0, curve[0][1])], [], 0, "", 0.0
-    for m in moments(timeline)[rank]:
+    points, names = [(0.0, curve[0][1])], []
+    rows = moments(timeline)[rank]
+    # What is allocated for a computation comes before it: an operator is recorded when it is over.
+    following, label = [], ""
+    for m in reversed(rows):
+        if m.event.kind == "compute" and m.event.label != "add" and m.stream == MAIN:
+            label = m.event.label if m.event.label in PHASES else ""
+        following.append(label)
+    for m, name in zip(rows, reversed(following)):
         if m.event.kind in ("alloc", "free"):
-            count += 1
+            count = len(points)
             points.append((m.start if machine else float(count), curve[count][1]))
-        elif m.event.kind == "compute" and m.event.label in PHASES and m.event.label != label:
-            now = m.start if machine else float(count)
-            phases.append((since, now, label))
-            label, since = m.event.label, now
-    phases.append((since, timeline.makespan if machine else float(count), label))
-    return points, [phase for phase in phases if phase[2]]
+            names.append(name)
+    phases, before_it = [], "the step begins"
+    for name, run in groupby(range(len(names)), key=lambda i: names[i]):
+        run = list(run)
+        phases.append((points[run[0]][0], points[run[-1] + 1][0], name or f"after {before_it}"))
+        before_it = name or before_it
+    return points, phases
+
+
+def thinned(points: list[tuple], most: int = 200) -> list[tuple]:
+    """At most about so many points: of neighbours the one with most bytes, so peaks stay."""
+    each = -(-len(points) // most)
+    return [max(points[i:i + each], key=lambda point: sum(point[1].values()))
+            for i in range(0, len(points), each)] + points[-1:]
 
 
 def _phase(phases, at: float) -> str:
@@ -82,14 +100,21 @@ def _draw(figure, column: int, points) -> None:
                 showlegend=column == 1, row=1, col=column)
 
 
-def _mark(figure, column: int, points, phases) -> None:
+def _mark(figure, column: int, points, phases, narrow: bool) -> None:
     """Where the phases begin, and the peak."""
     at, held = max(points, key=lambda point: sum(point[1].values()))
-    most = sum(held.values())
-    for start, end, label in phases:
+    most, last = sum(held.values()), points[-1][0]
+    for label in PHASES:
+        own = [phase for phase in phases if phase[2] == label]
+        if not own:
+            continue
+        start, end = own[0][0], own[-1][1]
         figure.add_vline(x=start, line={"color": TEXT, "width": 1, "dash": "dot"}, row=1,
                          col=column)
-        figure.add_annotation(x=(start + end) / 2, y=0.99, yref="y domain", text=label,
-                              showarrow=False, row=1, col=column)
-    figure.add_annotation(x=at, y=most, text=f"peak {bytes_text(most)} ({_phase(phases, at)})",
-                          arrowhead=2, ax=0, ay=-28, row=1, col=column)
+        figure.add_annotation(x=(start + end) / 2, y=0.99, yref="y domain", showarrow=False,
+                              text=PHASES[label] if narrow else label, row=1, col=column)
+    words = f"{bytes_text(most)}, {_phase(phases, at)}"
+    side = "left" if at < last / 3 else "right" if at > last * 2 / 3 else "center"
+    figure.add_annotation(x=at, y=most, text=words if narrow else f"peak {words}", arrowhead=2,
+                          ax=0, ay=-28, xanchor=side, row=1, col=column)
+    figure.update_xaxes(range=[0, last], row=1, col=column)
