@@ -122,10 +122,13 @@ def test_a_source_file_is_small(path):
 
 
 def code_lines(path):
-    """Number of lines that hold code: not blank, not comments, not docstrings."""
+    """Number of lines to understand: not blank, comments, docstrings, imports or export lists."""
     text = path.read_text()
     words = set()
     for node in ast.walk(ast.parse(text)):
+        exports = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        if exports or isinstance(node, (ast.Import, ast.ImportFrom)):
+            words.update(range(node.lineno, node.end_lineno + 1))
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
