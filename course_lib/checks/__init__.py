@@ -38,6 +38,10 @@ from .batch_sizes_clip import check_clip_shards
 from .pipelines import check_bubbles
 from .pipelines_order import check_gpipe_order, check_one_f_one_b_order
 from .pipelines_stage import check_repaired_step, check_run_stage
+from .zero_bubble import check_interleaved_order
+from .zero_bubble_split import check_deferred_linear
+from .zero_bubble_h1 import check_zb_h1_order
+from .zero_bubble_beat import check_beat
 # isort: on
 
 __all__ = [
@@ -47,18 +51,21 @@ __all__ = [
     "check_all_reduce",
     "check_all_to_all",
     "check_anyone",
+    "check_beat",
     "check_bubbles",
     "check_bus_bandwidths",
     "check_choose",
     "check_clip_shards",
     "check_crossover",
     "check_data_parallel_step",
+    "check_deferred_linear",
     "check_exchange_with_neighbour",
     "check_fast_broadcast",
     "check_fit_ping_pong",
     "check_gpipe_order",
     "check_halving_doubling",
     "check_hierarchical",
+    "check_interleaved_order",
     "check_link_loads",
     "check_noise_scale",
     "check_one_f_one_b_order",
@@ -73,6 +80,7 @@ __all__ = [
     "check_token_step",
     "check_tree_broadcast",
     "check_unshard",
+    "check_zb_h1_order",
     "check_zero1",
     "check_zero3_step",
 ]

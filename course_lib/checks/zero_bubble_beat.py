@@ -7,7 +7,7 @@ from ..schedule.ops import linear
 from .machinery import Bench, Subcheck, Task, Wrong, checker
 from .schedule_runs import BUILDERS, HINTS, ask, read
 from .verdicts import hints_of
-from .zero_bubble import REAL_TIMES
+from .zero_bubble_h1 import REAL_TIMES
 
 CASES = {"cap p": (4, 8, 4), "cap p + 1": (4, 8, 5), "cap 2p - 1": (4, 12, 7),
          "6 ranks, cap p + 2": (6, 12, 8)}

@@ -1,0 +1,21 @@
+# verdict: not-callable
+# points: 0
+# hint: functions without arguments
+import torch
+
+
+def deferred_linear(x, weight, queue):
+    class Deferred(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight_data):
+            ctx.save_for_backward(x)
+            return x @ weight_data.T
+
+        @staticmethod
+        def backward(ctx, dy):
+            x = ctx.saved_tensors[0].detach()
+
+            queue.append(dy.flatten(0, -2).T @ x.flatten(0, -2))
+            return dy @ weight, None
+
+    return Deferred.apply(x, weight)

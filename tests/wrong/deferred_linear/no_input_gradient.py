@@ -1,0 +1,25 @@
+# verdict: no-input-gradient
+# points: 0
+# hint: dy @ weight for x
+import torch
+
+
+def deferred_linear(x, weight, queue):
+    class Deferred(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight_data):
+            ctx.save_for_backward(x)
+            return x @ weight_data.T
+
+        @staticmethod
+        def backward(ctx, dy):
+            x = ctx.saved_tensors[0].detach()
+
+            def add_gradient():
+                gradient = dy.flatten(0, -2).T @ x.flatten(0, -2)
+                weight.grad = gradient if weight.grad is None else weight.grad + gradient
+
+            queue.append(add_gradient)
+            return None, None
+
+    return Deferred.apply(x, weight)

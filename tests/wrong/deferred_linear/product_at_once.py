@@ -1,0 +1,26 @@
+# verdict: computed-at-once
+# points: 6
+# hint: put the product into
+import torch
+
+
+def deferred_linear(x, weight, queue):
+    class Deferred(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight_data):
+            ctx.save_for_backward(x)
+            return x @ weight_data.T
+
+        @staticmethod
+        def backward(ctx, dy):
+            x = ctx.saved_tensors[0].detach()
+
+            gradient = dy.flatten(0, -2).T @ x.flatten(0, -2)
+
+            def add_gradient():
+                weight.grad = gradient if weight.grad is None else weight.grad + gradient
+
+            queue.append(add_gradient)
+            return dy @ weight, None
+
+    return Deferred.apply(x, weight)

@@ -1,0 +1,18 @@
+# verdict: too-many-in-flight
+# points: 2
+# hint: 2 (p - 1 - r) + (v - 1) p
+from course_lib.schedule import Op
+
+
+def interleaved_order(p, m, v):
+    turns = [(c, j + k) for j in (0,) for c in range(v) for k in range(m)]
+    schedule = []
+    for r in range(p):
+        fwd = [Op(c * p + r, "F", j) for c, j in turns]
+        bwd = [Op((v - 1 - c) * p + r, "B", j) for c, j in turns]
+        warmup = min(2 * (p - 1 - r) + (v - 1) * m, m * v)
+        ops = fwd[:warmup]
+        for pair in zip(fwd[warmup:], bwd):
+            ops += pair
+        schedule.append(ops + bwd[m * v - warmup:])
+    return schedule

@@ -1,0 +1,18 @@
+# verdict: not-deferred
+# points: 0
+# hint: rank r has r of them pending
+from course_lib.schedule import Op
+
+
+def zb_h1_order(p, m):
+    schedule = []
+    for r in range(p):
+        warmup = min(p - 1 - r, m)
+        ops = [Op(r, "F", j) for j in range(warmup)]
+        for j in range(m):
+            if warmup + j < m:
+                ops.append(Op(r, "F", warmup + j))
+            ops.append(Op(r, "I", j))
+            ops.append(Op(r, "W", j))
+        schedule.append(ops)
+    return schedule

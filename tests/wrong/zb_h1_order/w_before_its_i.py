@@ -1,0 +1,19 @@
+# verdict: illegal-order
+# points: 0
+# hint: A W comes after the I
+from course_lib.schedule import Op
+
+
+def zb_h1_order(p, m):
+    schedule = []
+    for r in range(p):
+        warmup = min(p - 1 - r, m)
+        ops = [Op(r, "F", j) for j in range(warmup)]
+        for j in range(m):
+            if warmup + j < m:
+                ops.append(Op(r, "F", warmup + j))
+            if j >= r:
+                ops.append(Op(r, "W", j - r))
+            ops.append(Op(r, "I", j))
+        schedule.append(ops + [Op(r, "W", j) for j in range(max(0, m - r), m)])
+    return schedule
