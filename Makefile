@@ -24,7 +24,7 @@ help:
 	@echo "make test       check everything, within 10 minutes"
 	@echo "make soak       the longer checks, within 30 minutes"
 	@echo "make notebooks  link the notebooks, run them, store what they show, derive exercises"
-	@echo "make picture    draw the picture of README.md again"
+	@echo "make picture    draw the pictures of README.md again"
 	@echo "make install    build $(VENV) only"
 	@echo "make clean      remove $(VENV) and build/ (your work/ stays)"
 	@echo
