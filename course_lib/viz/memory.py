@@ -58,7 +58,7 @@ def held_through(trace: Trace, rank: int, machine=None):
         before, inside = between(trace, *MARKS)
     timeline = on_top(replay(inside, machine or story_steps([inside])), before)
     curve = timeline.memory(rank)
-    points, names = [(0.0, curve[0][1])], []
+    points, names = [(0, curve[0][1])], []
     rows = moments(timeline)[rank]
     # What is allocated for a computation comes before it: an operator is recorded when it is over.
     following, label = [], ""
@@ -69,7 +69,7 @@ def held_through(trace: Trace, rank: int, machine=None):
     for m, name in zip(rows, reversed(following)):
         if m.event.kind in ("alloc", "free"):
             count = len(points)
-            points.append((m.start if machine else float(count), curve[count][1]))
+            points.append((m.start if machine else count, curve[count][1]))
             names.append(name)
     phases, before_it = [], "the step begins"
     for name, run in groupby(range(len(names)), key=lambda i: names[i]):
@@ -79,7 +79,7 @@ def held_through(trace: Trace, rank: int, machine=None):
     return points, phases
 
 
-def thinned(points: list[tuple], most: int = 200) -> list[tuple]:
+def thinned(points: list[tuple], most: int = 80) -> list[tuple]:
     """At most about so many points: of neighbours the one with most bytes, so peaks stay."""
     each = -(-len(points) // most)
     return [max(points[i:i + each], key=lambda point: sum(point[1].values()))

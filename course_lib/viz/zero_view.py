@@ -54,7 +54,7 @@ def zero_data(runs: dict, machine=None) -> dict:
     end = max(one.timeline.makespan for one in shards.values())
     title = " beside ".join(filter(None, runs)) or "ZeRO"
     title += ": " + "; ".join({_size(one): None for one in shards.values()})
-    summary = f"{title}. " + ". ".join(
+    summary = f"{title}: " + ". ".join(
         (f"{name}: " if len(runs) > 1 else "") + _figures(one) for name, one in shards.items())
     data = document(title, summary, end, panels, [step[:5] for step in steps])
     stage.code = ["", *(step[5] for step in steps), ""]
@@ -135,12 +135,9 @@ def _figures(one: Shards) -> str:
     """What the step costs rank 0, in numbers."""
     timeline = one.timeline
     sent = sum(m.nbytes for m in timeline.messages if m.src == 0)
-    held = timeline.memory(0)
-    peak = max(sum(now.values()) for _, now in held)
-    end = {kind: n for kind, n in held[-1][1].items() if n}
-    kept = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in end.items())
-    return (f"rank 0 sends {bytes_text(sent)}, holds at most "
-            f"{bytes_text(peak)}, keeps {kept}; makespan "
+    held = [sum(now.values()) for _, now in timeline.memory(0)]
+    return (f"rank 0 sends {bytes_text(sent)}, holds {bytes_text(max(held))} at most and "
+            f"{bytes_text(held[-1])} in the end; makespan "
             f"{time_text(timeline.makespan, clock(timeline.makespan))}")
 
 
