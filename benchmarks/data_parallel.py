@@ -24,7 +24,7 @@ from course_lib.model import Config, build, next_token_loss
 from course_lib.zero import Zero1, Zero2, Zero3
 
 CONFIG = Config(layers=4, dim=256, vocab=1024, seq=128, heads=4)  # 3.7 million parameters
-BATCH, BUCKET = 4, 4 << 20  # rows per rank; bytes
+BATCH, BUCKET = 8, 4 << 20  # rows per rank; bytes
 KINDS = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
 
 

@@ -166,15 +166,13 @@ class Recorder:
             self._change("alloc", key)
 
     def seen(self, tensor: torch.Tensor) -> None:
-        """A tensor that an operator has read or made: hold its storage unless it is held
-        already.
-        """
+        """An operator has read or made the tensor: hold its storage unless it is held already."""
         held = self.held.get(tensor.untyped_storage()._cdata)
-        if isinstance(tensor, torch.nn.Parameter):
-            if held is None or held[1] == "other":
+        if held is None or held[1] == "other":
+            if _is_parameter(tensor):
                 self.hold(tensor, "parameter")
-        elif held is None:
-            self.hold(tensor, "other")
+            elif held is None:
+                self.hold(tensor, "other")
 
     def _dead(self, key: int) -> None:
         if self.memory:
@@ -245,23 +243,26 @@ class _Operators(TorchDispatchMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func.is_view:
-            for t in args:  # a weight is often first met through a view of it, such as w.t()
-                if isinstance(t, torch.nn.Parameter):
-                    self.recorder.seen(t)
+            for t in filter(_is_parameter, args):  # weights met through a view, as w.t()
+                self.recorder.seen(t)
             return out
         rec = self.recorder
-        inputs = tensors(args) + tensors(kwargs.values())
-        outputs = tensors((out,))
+        inputs, outputs = tensors(args) + tensors(kwargs.values()), tensors((out,))
         for t in inputs:
             rec.seen(t)
         formula = _FORMULAS.get(func)
         if formula:
             rec.flops += formula(*args, **kwargs, out_val=out)
-        rec.nbytes += sum(t.numel() * t.element_size() for t in inputs + outputs)
+        rec.nbytes += sum([t.nbytes for t in inputs + outputs])
         for t in outputs:
             rec.seen(t)
         rec.moves.operator(func, args, out, getattr(rec.thread, "stream", MAIN))
         return out
+
+
+def _is_parameter(value) -> bool:
+    # Parameter's own instance check would be the dearest part of recording an operator
+    return type(value) is not torch.Tensor and isinstance(value, torch.nn.Parameter)
 
 
 def tensors(values) -> list[torch.Tensor]:
