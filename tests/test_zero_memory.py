@@ -59,10 +59,10 @@ def test_resident_bytes_in_mixed_precision_are_the_formula(world_size):
 
 def ring_buffers(size, world_size):
     """Elements held while a unit's gradients are reduced: all of them end to end, padded, and in
-    the ring one partial sum that arrives while the one before it leaves.
+    the ring three partial sums: one arrives, one leaves, and the one sent last is freed next.
     """
     shard = math.ceil(size / world_size)
-    return world_size * shard + min(world_size - 1, 2) * shard
+    return world_size * shard + min(world_size - 1, 3) * shard
 
 
 @pytest.mark.parametrize("world_size", WORLD_SIZES)
