@@ -166,15 +166,15 @@ class Shards:
         return rank
 
     def _changes(self, r: int) -> list[tuple]:
-        """(time, what changes) of one rank, in order."""
+        """(time, what changes) of one rank, in order; what comes, before what is done with it."""
         found = []
+        for call, flow in self.flows:
+            found += self._arrivals(r, call, flow) if call.gathers else self._sums(r, call, flow)
         for m in self.moments[r]:
             unit, rest = unit_of(m.event.label)
             if m.event.kind in ("alloc", "free") and (m.event.category, rest) in HOLDS:
                 found.append((m.start, lambda rank, e=m.event: rank.hold(e)))
         found += [(time, Rank.update) for time in self.updated[r]]
-        for call, flow in self.flows:
-            found += self._arrivals(r, call, flow) if call.gathers else self._sums(r, call, flow)
         return sorted(found, key=lambda change: change[0])
 
     def _arrivals(self, r: int, call: Call, flow: Flow):
