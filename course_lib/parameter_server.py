@@ -122,7 +122,10 @@ class Clock:
         return seconds
 
     def arrival(self) -> int:
-        """The worker whose gradient arrives next; `now` becomes that time."""
+        """The worker whose gradient arrives next; `now` becomes that time. ValueError if none is.
+        """
+        if not self.running:
+            raise ValueError("arrival: no worker computes, so no gradient will come")
         self.now, worker = heappop(self.running)
         return worker
 

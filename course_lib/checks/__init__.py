@@ -25,6 +25,8 @@ from .all_reduces import check_halving_doubling
 from .all_reduces_levels import check_hierarchical
 from .all_reduces_crossover import check_crossover
 from .all_reduces_choice import check_choose
+from .servers import check_server_step
+from .servers_bounded import check_bounded_server
 from .data_parallels import check_token_step
 from .data_parallels_overlap import check_reduce_in_buckets
 from .data_parallels_parts import check_accumulated_step
@@ -52,6 +54,7 @@ __all__ = [
     "check_all_to_all",
     "check_anyone",
     "check_beat",
+    "check_bounded_server",
     "check_bubbles",
     "check_bus_bandwidths",
     "check_choose",
@@ -75,6 +78,7 @@ __all__ = [
     "check_ring_all_gather",
     "check_ring_reduce_scatter",
     "check_run_stage",
+    "check_server_step",
     "check_setup",
     "check_state_bytes",
     "check_token_step",

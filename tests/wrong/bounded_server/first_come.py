@@ -1,0 +1,22 @@
+# verdict: another-order
+# points: 3
+# hint: clock.arrival
+from course_lib.parameter_server import flat, gradients, write
+
+
+def bounded_server(model, optimizer, group, clock, steps, k):
+    done = {worker: 0 for worker in range(1, group.size)}
+    waiting, vector = set(done), flat(model.parameters())
+    while waiting or clock.running:
+        for worker in sorted(waiting):
+            if done[worker] - min(done.values()) <= k:
+                waiting.remove(worker)
+                group.send(flat(model.parameters()), worker)
+                clock.start(worker)
+        clock.arrival()
+        worker = min(w for w in done if w not in waiting and done[w] < steps)
+        write(gradients(model), group.recv(vector, worker))
+        optimizer.step()
+        done[worker] += 1
+        if done[worker] < steps:
+            waiting.add(worker)
