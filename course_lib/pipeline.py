@@ -37,9 +37,6 @@ def token_loss(logits_BSV: Tensor, targets_BS: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits_BSV.flatten(0, 1), targets_BS.flatten())
 
 
-# -- stages ----------------------------------------------------------------------------------------
-
-
 class Stages(nn.Module):
     """One rank's stages of a model, and nothing of the others; parameters keep the model's names.
 
@@ -92,16 +89,12 @@ def split_stages(model: nn.Module, placement: Placement, rank: int) -> Stages:
                   {peer: both for peer, both in shared.items() if both})
 
 
-# -- without an engine -----------------------------------------------------------------------------
-
-
 def naive_step(stages: Stages, inputs: Tensor, targets: Tensor, group: Group,
                loss_fn: LossFn = token_loss) -> Tensor | float:
     """Forward and backward of the whole batch, one rank after the other: what `naive(p)` is.
 
     One stage per rank, untied. After: gradients are added to `.grad`; the last rank returns the
-    loss, the others 0.0. Cost: every rank sends b S D elements in each direction, and computes for
-    1/p of the time.
+    loss, the others 0.0. Cost: B S D elements each way per border; one rank works at a time.
     """
     rank, last, loss = group.rank, group.size - 1, 0.0
     x = inputs
@@ -160,7 +153,8 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
     with group.label("sum shared gradients"):
         sum_shared_gradients(stages, group)
     for name, parameter in stages.named_parameters():
-        group.hold(parameter.grad, "gradient", name)
+        if parameter.requires_grad:
+            group.hold(parameter.grad, "gradient", name)
     return run.loss
 
 
@@ -215,8 +209,7 @@ class _Run:
 class DeferWeights(TorchFunctionMode):
     """While it is on, linear layers leave their weight gradients out of the backward pass.
 
-    Once the backward has run it holds the input and the output gradient of each of them, until
-    `add_gradients`.
+    After the backward it holds the input and the output gradient of each, until `add_gradients`.
     """
 
     def __init__(self, group: Group):
@@ -224,7 +217,7 @@ class DeferWeights(TorchFunctionMode):
         self.group, self.owed = group, []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is nn.functional.linear:
+        if func is nn.functional.linear and not kwargs and args[1].is_leaf:
             return _Linear.apply(self, *args)
         return func(*args, **(kwargs or {}))
 
@@ -237,8 +230,9 @@ class DeferWeights(TorchFunctionMode):
         while self.owed:
             weight, bias, x, gy = self.owed.pop()
             x, gy = x.flatten(0, -2), gy.flatten(0, -2)
-            _add(weight, gy.T @ x)
-            if bias is not None:
+            if weight.requires_grad:
+                _add(weight, gy.T @ x)
+            if bias is not None and bias.requires_grad:
                 _add(bias, gy.sum(0))
 
 
@@ -262,7 +256,10 @@ def sum_shared_gradients(stages: Stages, group: Group) -> None:
 
     Cost: one message of their elements in each direction; nothing where nothing is shared.
     """
-    for peer, parameters in stages.shared.items():
+    for peer, held in stages.shared.items():
+        parameters = [p for p in held if p.requires_grad]
+        if not parameters:
+            continue
         mine = torch.cat([p.grad.flatten() for p in parameters])
         theirs = group.exchange(mine, peer, torch.empty_like(mine), peer)
         for p, part in zip(parameters, theirs.split([p.numel() for p in parameters])):

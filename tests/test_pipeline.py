@@ -156,6 +156,23 @@ def test_weight_gradients_wait_until_they_are_asked_for():
     run_ranks(work, 1)
 
 
+def test_frozen_weights_get_no_gradient():
+    def work(group):
+        stages = split_stages(net_of(UNTIED), linear(2), group.rank)
+        frozen = dict(stages.named_parameters())[f"blocks.{2 * group.rank}.mlp.up.weight"]
+        frozen.requires_grad_(False)
+        tokens = tokens_of(4)[0]
+        run_pipeline(stages, zb_h1(2, 2), tokens[:, :-1], tokens[:, 1:], group)
+        return [(0.0, {n: p.grad for n, p in stages.named_parameters() if p is not frozen}),
+                frozen.grad]
+
+    (_, want), = one_process(UNTIED, 4, "sgd", 1)
+    for (_, gradients), none in run_ranks(work, 2).results:
+        assert none is None
+        for name, gradient in gradients.items():
+            assert (gradient - want[name]).abs().max() < 1e-10, name
+
+
 def test_a_plain_list_runs_and_a_changed_one_is_judged_again():
     plan = [list(ops) for ops in one_f_one_b(2, 2)]
 
