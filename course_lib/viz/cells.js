@@ -15,7 +15,7 @@ class Cells {
       this[layer] = svg("g", { class: `ls-${layer}` }, this.svg);
     }
     this.node.append(legend(this.c.theme, this.fills).list);
-    if (this.c.code.length) this.line = tag("code", { class: "ls-code" }, this.node);
+    if (this.c.code) this.line = tag("code", { class: "ls-code" }, this.node);
     this.slots = this.c.lanes.flatMap((lane, l) => lane.slots.map((name, i) => ({
       name, l, row: Math.floor(i / lane.across), column: i % lane.across,
       share: lane.sizes[i] / Math.max(...lane.sizes, 1e-9),

@@ -13,7 +13,7 @@ how many ranks' contributions it contains: it is drawn as one stripe per rank.
     changes: [[time, place, slot, look]],                 from that time on; look -1: empty
     flights: [[start, end, place, slot, place, slot, look]],
     meters:  [{name, unit, most, smooth, series: [per place [[time, {kind: amount}]]]}],
-    code:    [line],                                      per step of the player, or none at all
+    code:    [line],                                      per step of the player, if there are any
     theme:   {kind: ...} as in rows.js, in legend order }
 
 Slots are numbered through all lanes. Everything is sorted by time; changes at one time are applied
@@ -139,11 +139,12 @@ class Stage:
         theme = {kind: asdict(m) for kind, m in MEANINGS.items() if kind in kinds}
         lanes = [{"name": lane.name, "slots": list(lane.slots), "across": lane.across,
                   "sizes": list(lane.sizes) or [1] * len(lane.slots)} for lane in self.lanes]
-        return {"places": self.places, "arrange": self.arrange, "ring": self.ring, "lanes": lanes,
+        data = {"places": self.places, "arrange": self.arrange, "ring": self.ring, "lanes": lanes,
                 "looks": [[c.label, c.kind, c.of, list(c.has)] for c in self.looks],
                 "changes": sorted(self.changes, key=lambda c: c[0]),
                 "flights": sorted(self.flights, key=lambda f: f[:2]), "meters": self.meters,
-                "code": self.code, "theme": theme}
+                "theme": theme}
+        return data | ({"code": self.code} if self.code else {})
 
 
 def with_cells(data: dict, stage: Stage) -> dict:

@@ -30,7 +30,7 @@ def cells_still(data: dict) -> str:
     wide = (WIDTH - NAMES - 2 * GAP) / 3
     parts = [patterns(cells["theme"])]
     for top, lane, first in lanes:
-        if cells["code"]:  # low rows: the lane says what it is, its place in it which unit
+        if "code" in cells:  # low rows: the lane says what it is, its place in it which unit
             parts.append(text(0, top + 10, "" if first else lane["name"], 11, "start"))
         else:
             parts.append(text(0, top + 15, lane["slots"][first], 12, "start"))
