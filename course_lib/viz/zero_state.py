@@ -141,11 +141,11 @@ class Shards:
         """Draw the run; its rank r is the place first + r."""
         for r in range(self.W):
             rank = self._begin(r)
-            for time, change in [(0.0, lambda _: None), *self._changes(r)]:
+            for time, about, change in [(0.0, "", lambda _: None), *self._changes(r)]:
                 change(rank)
                 for lane in plan.lanes:
-                    for name, unit in self.units.items():
-                        for cell in range(len(unit.edges)):
+                    for name in [about] if about else self.units:
+                        for cell in range(len(self.units[name].edges)):
                             spot = first + r, plan.slot(lane, name, cell)
                             stage.put(time, spot, rank.look(lane, name, cell))
         for call, flow in self.flows:
@@ -166,15 +166,17 @@ class Shards:
         return rank
 
     def _changes(self, r: int) -> list[tuple]:
-        """(time, what changes) of one rank, in order; what comes, before what is done with it."""
+        """(time, unit or all, change) of a rank, in order; what comes, before what becomes of it.
+        """
         found = []
         for call, flow in self.flows:
             found += self._arrivals(r, call, flow) if call.gathers else self._sums(r, call, flow)
         for m in self.moments[r]:
             unit, rest = unit_of(m.event.label)
-            if m.event.kind in ("alloc", "free") and (m.event.category, rest) in HOLDS:
-                found.append((m.start, lambda rank, e=m.event: rank.hold(e)))
-        found += [(time, Rank.update) for time in self.updated[r]]
+            known = unit in self.units and (m.event.category, rest) in HOLDS
+            if known and m.event.kind in ("alloc", "free"):
+                found.append((m.start, unit, lambda rank, e=m.event: rank.hold(e)))
+        found += [(time, "", Rank.update) for time in self.updated[r]]
         return sorted(found, key=lambda change: change[0])
 
     def _arrivals(self, r: int, call: Call, flow: Flow):
@@ -184,7 +186,8 @@ class Shards:
                 cells = [k for n, holds in flight.pieces
                          for k in self.units[call.unit].cells(holds[0][1], n)]
                 version = self.version(m.src, m.start)
-                yield m.end, lambda rank, cells=cells, v=version: rank.arrive(call.unit, cells, v)
+                yield m.end, call.unit, (
+                    lambda rank, cells=cells, v=version: rank.arrive(call.unit, cells, v))
 
     def _sums(self, r: int, call: Call, flow: Flow):
         """Sums on their way are in scratch memory until they are last read, or in the tensor."""
@@ -196,10 +199,12 @@ class Shards:
                 home = any(piece.buffer == buffer for buffer, _, _ in flow.given.get(r, ()))
                 until = min(piece.until, over) if home else min(piece.until, piece.used, over)
                 ranks = tuple(sorted({rank for rank, _ in piece.holds}))
-                item = call.unit, (piece.holds[0][1], piece.elements, ranks)
+                item = piece.holds[0][1], piece.elements, ranks
                 if until > piece.since:
-                    yield piece.since, lambda rank, i=item: rank.sums[i[0]].append(i[1])
-                    yield until, lambda rank, i=item: rank.sums[i[0]].remove(i[1])
+                    yield piece.since, call.unit, (
+                        lambda rank, item=item: rank.sums[call.unit].append(item))
+                    yield until, call.unit, (
+                        lambda rank, item=item: rank.sums[call.unit].remove(item))
 
     def _fly(self, stage: Stage, plan: Plan, call: Call, flight: Flight, first: int) -> None:
         m, unit = flight.message, self.units[call.unit]
