@@ -140,12 +140,15 @@ def clip_gradients(shards: list[nn.Parameter], max_norm: float, group: Group) ->
 
     Each rank knows only its shards: the squares are summed over ranks first. Cost: 8 bytes.
     """
-    squares = sum((s.grad.double() ** 2).sum() for s in shards if s.grad is not None)
-    total = all_reduce(squares.reshape(1), group, name="norm").sqrt().item()
+    gradients = [shard.grad for shard in shards if shard.grad is not None]
+    squares = torch.zeros(1, dtype=torch.float64, device=group.device)
+    for gradient in gradients:
+        squares += (gradient.double() ** 2).sum()
+    total = all_reduce(squares, group, name="norm").sqrt().item()
     scale = max_norm / (total + 1e-6)  # as torch.nn.utils.clip_grad_norm_
     if scale < 1:
-        for shard in shards:
-            shard.grad.mul_(scale)
+        for gradient in gradients:
+            gradient.mul_(scale)
     return total
 
 

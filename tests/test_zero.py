@@ -164,6 +164,18 @@ def test_the_norm_is_that_of_torch_on_the_whole_gradient():
         assert not got[len(want):].any()  # padding
 
 
+def test_clipping_where_a_rank_has_no_gradient():
+    def work(group):
+        shard = torch.nn.Parameter(torch.zeros(2))
+        if group.rank == 1:
+            shard.grad = torch.tensor([3.0, 4.0])
+        return clip_gradients([shard], 1.0, group), shard.grad
+
+    (norm, nothing), (same, clipped) = run_ranks(work, 2, record=False).results
+    assert norm == same == 5.0 and nothing is None
+    torch.testing.assert_close(clipped, torch.tensor([0.6, 0.8]))
+
+
 def in_bfloat16(group):
     """{stage: parameters in the end} of a model in 16 bits."""
     found = {}
