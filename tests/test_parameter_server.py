@@ -244,6 +244,7 @@ def test_equal_speeds_without_a_bound_give_a_staleness_of_the_others():
 @pytest.mark.parametrize("call,said", [
     (lambda: Clock([]), "seconds="), (lambda: Clock([1.0, 0.0]), "seconds="),
     (lambda: Clock([1.0], jitter=-1.0), "jitter=-1"),
+    (lambda: Clock([1.0]).arrival(), "no worker computes"),
     (lambda: arrival_order(Clock([1.0]), 0), "updates=0"),
     (lambda: arrival_order(Clock([1.0]), 1, bound=-1), "bound=-1")])
 def test_what_a_clock_and_an_order_refuse(call, said):
