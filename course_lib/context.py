@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import zlib
 from dataclasses import dataclass, field
@@ -71,10 +72,13 @@ class Handle:
 
 def probe(tensor: torch.Tensor) -> int | None:
     """A checksum of the first 64 KiB of a CPU tensor, to see whether somebody writes to what is
-    being sent.
+    being sent; -1 if its memory is gone.
     """
     if tensor.device.type != "cpu" or not tensor.numel():
         return None
-    with torch._C._DisableTorchDispatch():
-        raw = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)[:PROBE_BYTES]
-        return zlib.adler32(raw.numpy())
+    begin = tensor.storage_offset() * tensor.element_size()
+    if tensor.untyped_storage().nbytes() < begin + tensor.nbytes:
+        return -1
+    # Not through numpy(): a storage that numpy has seen can never be resized again
+    nbytes = min(tensor.nbytes, PROBE_BYTES)
+    return zlib.adler32((ctypes.c_char * nbytes).from_address(tensor.data_ptr()))

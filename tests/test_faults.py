@@ -354,6 +354,29 @@ def test_tensor_changed_between_isend_and_wait():
     fails(work, 2, RankFailure, "was changed between isend and wait", here(work, 5))
 
 
+def test_memory_released_between_isend_and_wait():
+    def work(group):
+        x = torch.zeros(2)
+        if group.rank == 0:
+            handle = group.isend(x, 1)
+            x.untyped_storage().resize_(0)
+            handle.wait()
+        else:
+            group.recv(x, 0)
+
+    fails(work, 2, RankFailure, "was changed between isend and wait", here(work, 5))
+
+
+def test_what_was_sent_can_be_released_afterwards():
+    def work(group):
+        x = torch.zeros(2)
+        (group.send(x, 1) if group.rank == 0 else group.recv(x, 0))
+        x.untyped_storage().resize_(0)
+        return x.untyped_storage().nbytes()
+
+    assert run_ranks(work, 2).results == [0, 0]
+
+
 def test_endless_loop():
     def work(group):
         while group.rank == 1:
