@@ -122,6 +122,9 @@ class Cells {
   }
 
   drawNames(x, anchor, y) {
+    if (this.wide < 80) this.c.meters.forEach((meter, m) => svg("text", { x, class: "ls-value",
+      y: y + this.meterTop + m * METER + 9, "font-size": 11, "text-anchor": anchor }, this.still,
+      meter.name));
     this.c.lanes.forEach((lane, l) => {
       const { top, step } = this.tops[l], size = this.row < 16 ? 10 : 12;
       if (lane.name) {
@@ -243,7 +246,7 @@ class Cells {
       bar.bars[kind].setAttribute("width", value / (meter.most || 1) * bar.room);
       x += value / (meter.most || 1) * bar.room;
     }
-    const words = `${meter.name} ${amount(total, meter.unit)}`;
+    const much = amount(total, meter.unit), words = this.wide < 80 ? much : `${meter.name} ${much}`;
     if (bar.said !== words) bar.text.textContent = bar.said = words;
   }
 
