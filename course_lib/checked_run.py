@@ -9,9 +9,10 @@ import tempfile
 def environment() -> dict[str, str]:
     """Environment of a kernel whose outputs must not depend on the day, the learner or the machine.
 
-    No status of runs that take long, no points of whoever works here, and no PYTEST_CURRENT_TEST,
-    which makes ipykernel stop capturing what child processes print.
+    No status of runs that take long, no points of whoever works here, one thread of torch whatever
+    the number of cores (as in a rank), and no PYTEST_CURRENT_TEST, which makes ipykernel stop
+    capturing what child processes print.
     """
     env = {key: text for key, text in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
     points = os.path.join(tempfile.mkdtemp(prefix="lockstep-points-"), "progress.json")
-    return {**env, "LOCKSTEP_STATUS": "0", "LOCKSTEP_PROGRESS": points}
+    return {**env, "LOCKSTEP_STATUS": "0", "LOCKSTEP_PROGRESS": points, "OMP_NUM_THREADS": "1"}
