@@ -121,9 +121,8 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
 
     schedule: of `schedule/`, or a plain list of lists of Op; it runs the m micro-batches into which
     inputs and targets [B, ...] are cut. All ranks pass the same three.
-    After: the gradients of the mean loss over the batch are added to `.grad`, those of shared
-    parameters on both ranks. Returns the part of that loss whose last stage is here: all of it on
-    one rank and 0.0 on the others, except in a bidirectional placement.
+    After: gradients of the batch's mean loss are added to `.grad`, of shared parameters on both
+    ranks. Returns the part of that loss whose last stage is here, 0.0 where there is none.
 
     Cost per rank: a message of B/m S D elements per micro-batch for every stage border it feeds.
     ValueError unless the schedule is legal, for these ranks and stages, and m divides B.
@@ -164,7 +163,8 @@ class _Run:
     def __init__(self, stages: Stages, inputs, targets, group: Group, loss_fn: LossFn, halves: set):
         self.stages, self.last = stages, stages.placement.num_stages - 1
         self.inputs, self.targets, self.group, self.loss_fn = inputs, targets, group, loss_fn
-        self.halves = halves  # (stage, micro-batch) whose backward comes as an I and a W
+        # halves: the (stage, micro-batch) whose backward comes as an I and a W
+        self.halves = halves
         self.data: dict[Op, Tensor] = {}  # what an op has made, until the op that needs it
         self.open: dict[tuple, tuple] = {}  # (stage, micro-batch) -> x and the end of its graph
         self.later: dict[tuple, DeferWeights] = {}

@@ -30,19 +30,16 @@ def name(path):
     return f"{path.parent.name}-{path.stem}"
 
 
-def in_test(paths):
-    """The answers to one task that `make test` runs: those that say "# runs in: test", and one
-    wrong one in any case. All others run in `make soak`; solutions also run as notebooks.
+def in_test(exercise):
+    """The wrong answer to one of the exercise's tasks that `make test` runs, the first that does
+    not say "# runs in: soak". All others run in `make soak`; solutions also run as notebooks.
     """
-    texts = {path: path.read_text() for path in paths}
-    chosen = {path for path in paths if "# runs in: test\n" in texts[path]}
-    wrong = [path for path in paths if not path.stem.startswith("right_")]
-    if not chosen & set(wrong):
-        chosen.add(min(wrong, key=lambda path: "# runs in: soak\n" in texts[path]))
-    return chosen
+    wrong = [path for path in ANSWERS if TASKS[path.parent.name].exercise == exercise
+             and not path.stem.startswith("right_")]
+    return min(wrong, key=lambda path: "# runs in: soak\n" in path.read_text())
 
 
-FAST = {p for task in TASKS for p in in_test([a for a in ANSWERS if a.parent.name == task])}
+FAST = {in_test(exercise) for exercise in {task.exercise for task in TASKS.values()}}
 
 
 @pytest.mark.parametrize(

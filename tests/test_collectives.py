@@ -70,7 +70,8 @@ def check(cases, world_size, **options):
     assert done == [len(cases)] * world_size
 
 
-@pytest.mark.parametrize("world_size", WORLD_SIZES)
+@pytest.mark.parametrize("world_size", [
+    pytest.param(W, marks=pytest.mark.soak if W > 4 else ()) for W in WORLD_SIZES])
 def test_table(world_size):
     check(table(world_size), world_size, record=False)
 

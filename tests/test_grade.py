@@ -132,6 +132,7 @@ def test_points_are_noted_for_a_file_in_work_only(tmp_path, monkeypatch):
 # -- answers that are graded ---------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_reordered_cells_a_broken_one_and_tries_do_no_harm(checking, tmp_path):
     tries = cell(
         "run = exchange_with_neighbour(torch.ones(2), None)\nraise SystemExit\n"
@@ -188,12 +189,14 @@ def test_an_endless_loop_costs_its_own_task_only(checking, tmp_path):
     assert time.monotonic() - begin < 60
 
 
+@pytest.mark.soak
 def test_grading_twice_with_a_seed_says_the_same(checking, tmp_path):
     path = notebook(tmp_path, cell("def exchange_with_neighbour(x, group): return x", NAME))
     texts = [command.as_text([grade(path, seed, checking=checking)], seed) for seed in (3, 3, 4)]
     assert texts[0] == texts[1] != texts[2]
 
 
+@pytest.mark.soak
 def test_feedback_shows_no_solution(checking, tmp_path):
     path = notebook(tmp_path, cell("def exchange_with_neighbour(x, group): return x + 1", NAME))
     text = command.as_json([grade(path, 1, checking=checking)], 1)

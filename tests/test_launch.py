@@ -266,6 +266,7 @@ def spares_ready(count):
         assert time.monotonic() < end
 
 
+@pytest.mark.soak
 def test_spares_where_there_is_no_fork_server(only_spares):
     assert pool.method() == "spares"
 

@@ -96,6 +96,7 @@ def test_prints_appear_in_their_cell(kernel):
     assert text == "".join(f"[rank {r}] {letter}\n" for r in range(3) for letter in "ab")
 
 
+@pytest.mark.soak
 def test_a_kernel_that_has_computed(kernel):
     ok(kernel, "x = torch.randn(2000, 2000, requires_grad=True)\n"
                "torch.set_num_threads(4)\n"
@@ -108,6 +109,7 @@ def test_a_kernel_that_has_computed(kernel):
     assert text == f"{ {(500.0, 1)} }\n" * 10
 
 
+@pytest.mark.soak
 def test_two_kernels_at_once_with_the_usual_ports_taken(kernel):
     taken = [socket.socket() for _ in range(2)]
     for listener, port in zip(taken, (29500, 12390)):
@@ -156,7 +158,8 @@ def test_interrupt(kernel, tmp_path, how):
     assert ok(kernel, "run_ranks(lambda group: group.rank, 4).results") == "[0, 1, 2, 3]"
 
 
-@pytest.mark.parametrize("start", ["auto", pytest.param("spares", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("start", ["auto", "spares"])
 def test_interrupt_while_the_first_processes_start(start):
     with Kernel() as kernel:
         ok(kernel, SETUP)
@@ -212,11 +215,12 @@ def script(tmp_path, *command, start="auto", **environ):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("start", ["auto", "spares"])
+@pytest.mark.parametrize("start", ["auto", pytest.param("spares", marks=pytest.mark.soak)])
 def test_script_without_a_main_guard(tmp_path, start):
     script(tmp_path, start=start, OMP_NUM_THREADS="3")
 
 
+@pytest.mark.soak
 def test_host_name_that_cannot_be_resolved(tmp_path):
     tools = shutil.which("unshare") and shutil.which("hostname")
     allowed = tools and subprocess.run(["unshare", "--uts", "true"], capture_output=True)

@@ -64,7 +64,8 @@ def check_training(p, plans, config, kind):
 
 
 @pytest.mark.parametrize(("p", "ms", "config", "kind"), [
-    (1, [3], UNTIED, "sgd"), (2, [1, 4], TIED, "adam"), (4, [8], EIGHT, "sgd")])
+    (1, [3], UNTIED, "sgd"), (2, [1, 4], TIED, "adam"),
+    pytest.param(4, [8], EIGHT, "sgd", marks=pytest.mark.soak)])
 def test_equals_one_process(p, ms, config, kind):
     check_training(p, cases(p, ms), config, kind)
 

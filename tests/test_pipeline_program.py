@@ -24,7 +24,8 @@ SOME = ("one_f_one_b", "zb_h2", "interleaved_1f1b", "zb_v", "dualpipe")
 
 
 @pytest.mark.parametrize(("p", "m", "names"), [
-    (2, 4, NAMES), (4, 8, SOME), pytest.param(3, 9, NAMES, marks=pytest.mark.soak),
+    (2, 4, NAMES), pytest.param(4, 8, SOME, marks=pytest.mark.soak),
+    pytest.param(3, 9, NAMES, marks=pytest.mark.soak),
     pytest.param(4, 16, NAMES, marks=pytest.mark.soak)])
 def test_the_recorded_program_is_the_lowered_one(p, m, names):
     plans = cases(p, [m], names)
@@ -73,7 +74,8 @@ def with_marks(group, plans):
         marked(group, {("start", m): plans[name, m]})
 
 
-@pytest.mark.parametrize("p", [2, pytest.param(4, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("p", [2, 4])
 def test_bytes_held_are_those_of_the_activations_in_flight(p):
     m = 2 * p + 1
     plans = cases(p, [m], ("gpipe", "one_f_one_b", "zb_h1", "zb_h2", "zb_v"))

@@ -271,6 +271,7 @@ def test_machine_too_small():
         replay(ring(9, 36), dgx_h100())
 
 
+@pytest.mark.soak
 def test_256_ranks_in_time():
     trace = ring(256, 1024)
     start = time.perf_counter()

@@ -1,7 +1,6 @@
 # verdict: reduced-every-time
 # points: 0
 # hint: reduce once, after the last
-# runs in: test
 import torch
 import torch.nn.functional as F
 

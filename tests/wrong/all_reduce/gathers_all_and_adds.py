@@ -1,7 +1,6 @@
 # verdict: gathers-everything
 # points: 4
 # hint: Sum one chunk per rank
-# runs in: test
 import torch
 
 

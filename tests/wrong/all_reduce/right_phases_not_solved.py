@@ -1,6 +1,5 @@
 # verdict: passed
 # points: 6
-# runs in: test
 def ring_reduce_scatter(parts, group):
     raise NotImplementedError("Task 1.2")
 

@@ -1,7 +1,6 @@
 # verdict: padded
 # points: 2
 # hint: nobody sent
-# runs in: test
 import torch
 
 

@@ -1,7 +1,6 @@
 # verdict: deadlock
 # points: 0
 # hint: Call all_reduce on every rank
-# runs in: test
 import torch
 
 from course_lib.collectives import all_reduce

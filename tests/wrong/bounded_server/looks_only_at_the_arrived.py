@@ -1,7 +1,6 @@
 # verdict: deadlock
 # points: 0
 # hint: go through
-# runs in: test
 from course_lib.parameter_server import flat, gradients, write
 
 

@@ -1,7 +1,6 @@
 # verdict: local-norm
 # points: 0
 # hint: Add the squares over ranks first
-# runs in: test
 import torch
 
 

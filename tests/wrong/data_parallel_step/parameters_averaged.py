@@ -1,7 +1,6 @@
 # verdict: averaged-parameters
 # points: 3
 # hint: before optimizer.step
-# runs in: test
 import torch.nn.functional as F
 
 from course_lib.collectives import all_reduce

@@ -1,6 +1,5 @@
 # verdict: passed
 # points: 6
-# runs in: test
 import torch
 import torch.nn.functional as F
 

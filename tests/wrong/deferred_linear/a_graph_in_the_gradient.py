@@ -1,7 +1,6 @@
 # verdict: held-after-w
 # points: 6
 # hint: makes a graph of its own
-# runs in: test
 import torch
 
 

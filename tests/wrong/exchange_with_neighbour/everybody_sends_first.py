@@ -1,7 +1,6 @@
 # verdict: deadlock
 # points: 0
 # hint: isend
-# runs in: test
 import torch
 
 

@@ -1,7 +1,6 @@
 # verdict: mean-of-ratios
 # points: 0
 # hint: A mean of ratios is biased
-# runs in: test
 from course_lib.collectives import all_reduce
 
 

@@ -1,7 +1,6 @@
 # verdict: reduced-at-the-end
 # points: 0
 # hint: the peak of ZeRO-1
-# runs in: test
 import torch
 import torch.nn.functional as F
 

@@ -1,7 +1,6 @@
 # verdict: reduced-at-the-end
 # points: 0
 # hint: nothing
-# runs in: test
 import torch
 
 from course_lib.collectives import all_reduce

@@ -1,7 +1,6 @@
 # verdict: gathers-everything
 # points: 4
 # hint: keeps a slice
-# runs in: test
 import torch
 
 

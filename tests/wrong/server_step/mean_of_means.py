@@ -1,7 +1,6 @@
 # verdict: weights-ignored
 # points: 5
 # hint: Use weights
-# runs in: test
 import torch
 
 from course_lib.parameter_server import flat, gradients, write

@@ -1,6 +1,5 @@
 # verdict: passed
 # points: 6
-# runs in: test
 import torch
 
 from course_lib.parameter_server import flat, gradients, write

@@ -1,7 +1,6 @@
 # verdict: no-padding
 # points: 3
 # hint: no fraction of an element
-# runs in: test
 def state_bytes(units, world_size, stage):
     whole = sum(units)
     shard = whole / world_size

@@ -1,7 +1,6 @@
 # verdict: mean-of-means
 # points: 0
 # hint: A rank with few tokens
-# runs in: test
 import torch
 import torch.nn.functional as F
 

@@ -1,7 +1,6 @@
 # verdict: root-sends-to-all
 # points: 4
 # hint: flat broadcast
-# runs in: test
 def tree_broadcast(x, group, root=0):
     if group.rank == root:
         for to in range(group.size):

@@ -1,7 +1,6 @@
 # verdict: not-freed
 # points: 0
 # hint: Overwriting frees nothing
-# runs in: test
 from course_lib.collectives import all_gather
 
 

@@ -1,7 +1,6 @@
 # verdict: three-psi
 # points: 5
 # hint: half an all-reduce
-# runs in: test
 import torch
 import torch.nn.functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters

@@ -1,7 +1,6 @@
 # verdict: gathers-everything
 # points: 0
 # hint: just before it is used
-# runs in: test
 import torch
 import torch.nn.functional as F
 
