@@ -300,6 +300,7 @@ def test_chart_of_bytes_equals_the_trace():
     assert [list(row) for row in table.z][1] == [32, None, None, None]
 
 
+@pytest.mark.soak
 def test_the_explorer_shows_what_a_run_of_the_same_call_shows():
     for op in ("broadcast", "ring_all_reduce", "all_to_all"):
         shown = explore_collectives(op, ranks=3, size=7).view.data

@@ -115,6 +115,7 @@ def test_a_check_shares_one_limit_between_its_runs():
     assert "test_checks.py line" in report.messages[0]
 
 
+@pytest.mark.soak
 def test_the_same_seed_draws_the_same_inputs_and_another_does_not():
     texts = []
     for seed in (1, 1, 2):

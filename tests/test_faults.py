@@ -435,6 +435,7 @@ def test_background_job_that_raises():
     fails(work, 2, RankFailure, "ZeroDivisionError")
 
 
+@pytest.mark.soak
 def test_many_printed_lines(capsys):
     def work(group):
         for i in range(200_000):

@@ -223,6 +223,7 @@ def server_pid(group):
     return os.getppid()
 
 
+@pytest.mark.soak
 def test_an_edited_library_file_restarts_the_fork_server(monkeypatch, tmp_path):
     edited = tmp_path / "edited.py"
     edited.write_text("")

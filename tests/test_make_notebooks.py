@@ -72,6 +72,7 @@ def test_outputs_say_nothing_of_the_machine(made):
     assert "JSONDecodeError" in trace and sys.prefix not in trace and sys.base_prefix not in trace
 
 
+@pytest.mark.soak
 def test_timings_stay_until_something_checked_changes(made, tmp_path):
     path = tmp_path / "sample.ipynb"
     path.write_bytes(made[3])

@@ -280,6 +280,7 @@ def test_few_micro_batches_are_allowed():
             assert makespan == (m + p - 1) * 7 + 2
 
 
+@pytest.mark.soak
 def test_large_schedules_are_quick():
     """320,000 events: 3 seconds are wanted, and the limit is five times that."""
     start = time.process_time()

@@ -55,10 +55,12 @@ def pytest(*arguments):
     return (sys.executable, "-m", "pytest", "-q", "-rs", "--durations=5", *arguments)
 
 
-def pytest_files(*arguments):
-    """pytest with one worker per core, at most four; each takes whole files, in their order."""
+def pytest_files(*arguments, dist="loadfile"):
+    """pytest with one worker per core, at most four; each takes whole files, in their order, or
+    what another has not yet begun ("worksteal").
+    """
     workers = min(4, os.cpu_count() or 1)
-    return pytest("-n", str(workers), "--dist", "loadfile", *arguments)
+    return pytest("-n", str(workers), "--dist", dist, *arguments)
 
 
 def python(*arguments):
@@ -92,7 +94,8 @@ def soak_parts():
     return [
         *(nbval_part(f"notebooks, run {run} of 5") for run in range(1, 6)),
         Part("notebooks, same bytes", check, NOTEBOOK_FOLDERS, counts_tests=False),
-        Part("soak tests", pytest_files("tests", "-m", "soak", "--ignore=tests/browser")),
+        Part("soak tests", pytest_files("tests", "-m", "soak", "--ignore=tests/browser",
+                                        dist="worksteal")),
         Part("soak in the browser", pytest("tests/browser", "-m", "soak"), needs_browser=True),
     ]
 

@@ -200,6 +200,7 @@ def visible_pictures(page):
         .filter((i) => i.complete && i.naturalWidth > 99 && i.getClientRects().length).length""")
 
 
+@pytest.mark.soak
 def test_morning_after_trusted_and_untrusted(server, stored):
     """Reopened without running: pictures, no "model not found", whether it is trusted or not."""
     address, folder = server

@@ -132,6 +132,7 @@ def test_reduced_motion_jumps_from_step_to_step(page_of):
             assert set(moved) <= {"translate(0.0 0.0)"}
 
 
+@pytest.mark.soak
 def test_controls_in_a_notebook(tmp_path):
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
