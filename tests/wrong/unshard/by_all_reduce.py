@@ -1,5 +1,5 @@
 # verdict: too-much-traffic
-# points: 4
+# points: 3
 # hint: sends more
 from course_lib.collectives import ring_all_reduce
 
