@@ -261,7 +261,7 @@ class Writer:
         self.words[self.blocked + 4 * stream] = 0
 
     def jobs(self, stream: int, given: int | None = None, done: int | None = None) -> None:
-        at = self.base + self.board.at.stream + 4 * stream
+        at = self.blocked + 4 * stream
         if given is not None:
             self.words[at + 2] = given
         if done is not None:

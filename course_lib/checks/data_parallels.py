@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 import torch.nn.functional as F
 
 from . import sharded
 from .machinery import Bench, Subcheck, Task, Wrong, checker
 from .probe import TORCH_COLLECTIVES
-from .reference import LR, OPTIMIZERS, STEPS, flat
+from .reference import OPTIMIZERS, STEPS, train
 from .sharded import BYTES, Sometimes, drawn, judge
 from .verdicts import hints_of
 
@@ -23,18 +21,6 @@ RULES = ("no-step", "no-communication", "mean-of-means", "weighted-by-rows", "no
 EVEN = [(4, 4), (4, 4)]  # per rank (rows, tokens among them)
 UNEVEN = [(5, 3), (3, 1), (6, 5), (2, 2)]
 EMPTY = [(3, 3), (2, 0), (4, 1)]
-
-
-def train(fn, group, model, batches):
-    """In a rank: the parameters after each step with each optimizer."""
-    history = []
-    for name, make in OPTIMIZERS.items():
-        mine = copy.deepcopy(model)
-        optimizer = make(mine.parameters(), lr=LR[name])
-        for x, y in batches:
-            fn(mine, x, y, optimizer, group)
-            history.append(flat(mine).clone())
-    return history
 
 
 def train_even(fn, group, model, batches):

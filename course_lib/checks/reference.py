@@ -63,6 +63,18 @@ def flat(model) -> torch.Tensor:
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
 
 
+def train(fn, group, model, batches):
+    """In a rank: the parameters, flat, after each step with each optimizer."""
+    history = []
+    for name, make in OPTIMIZERS.items():
+        mine = copy.deepcopy(model)
+        optimizer = make(mine.parameters(), lr=LR[name])
+        for x, y in batches:
+            fn(mine, x, y, optimizer, group)
+            history.append(flat(mine))
+    return history
+
+
 def close(a, b) -> bool:
     return (
         isinstance(a, torch.Tensor)

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 
 from .machinery import Bench, Subcheck, Task, Wrong, checker
 from .probe import TORCH_COLLECTIVES
-from .reference import LR, OPTIMIZERS, RULES, STEPS, close, flat, followed, simulate
+from .reference import OPTIMIZERS, RULES, STEPS, close, followed, simulate, train
 from .verdicts import hints_of
-
-
-def train(fn, group, model, shards):
-    """In a rank: the parameters, flat, after each step with each optimizer."""
-    history = []
-    for name, optimizer in OPTIMIZERS.items():
-        mine = copy.deepcopy(model)
-        stepper = optimizer(mine.parameters(), lr=LR[name])
-        for x, y in shards:
-            fn(mine, x, y, stepper, group)
-            history.append(flat(mine))
-    return history
 
 
 def _setup(bench: Bench, world_size: int):
