@@ -91,14 +91,18 @@ class Zero2(Zero1):
     def arrived(self, unit: Unit, parameter: nn.Parameter) -> None:
         """A gradient is complete: reduce the units whose turn it is."""
         if unit not in self.left:  # a further pass: what the last one did not use counts as zero
-            Zero2.finish(self)
+            self.reduce_from(0)
             self.left = list(self.units)
         unit.missing.discard(parameter)
         while self.left and not self.left[-1].missing:
             self.left.pop().reduce_gradients()
 
-    def finish(self, first: int = 0) -> None:
-        """After: as in stage 1, from unit `first` on; what got no gradient is reduced as zero."""
+    def finish(self) -> None:
+        """After: as in stage 1; what got no gradient is reduced as zero."""
+        self.reduce_from(0)
+
+    def reduce_from(self, first: int) -> None:
+        """Reduce the units from number `first` on that this backward pass has left."""
         while len(self.left) > first:
             self.left.pop().reduce_gradients()
 
@@ -121,7 +125,7 @@ class Zero3(Zero2):
             unit.stream = stream
             unit.watch(after=self.units[i + 1] if i + 1 < len(self.units) else None,
                        before=self.units[i - 1] if i > 0 else None,
-                       through=partial(super().finish, i + 1))
+                       through=partial(self.reduce_from, i + 1))
 
     def step(self, max_norm: float | None = None) -> None:
         """After: the own shards are updated. Nothing is gathered: the next forward does that."""
