@@ -9,7 +9,6 @@ import random
 import sys
 import tempfile
 import time
-import types
 from pathlib import Path
 
 import cloudpickle
@@ -227,9 +226,7 @@ def server_pid(group):
 def test_an_edited_library_file_restarts_the_fork_server(monkeypatch, tmp_path):
     edited = tmp_path / "edited.py"
     edited.write_text("")
-    module = types.ModuleType("course_lib.edited")
-    module.__file__ = str(edited)
-    monkeypatch.setitem(sys.modules, "course_lib.edited", module)
+    monkeypatch.setattr(pool, "LIBRARY", tmp_path)
     monkeypatch.setattr(pool, "_server_holds", {})  # as if the server were about to start
     old = run_ranks(server_pid, 2).results
     assert run_ranks(server_pid, 2).results == old

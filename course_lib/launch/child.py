@@ -15,6 +15,7 @@ import traceback
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from multiprocessing import parent_process
 from pathlib import Path
 
@@ -30,6 +31,9 @@ from ..transport import GlooTransport, TorchTransport
 from . import pickling
 from .lines import LineFile
 
+# What a rank may come to need and takes long to import. torch.optim imports the compiler when the
+# first optimizer is made.
+HELD = ("torch._dynamo", "course_lib.checks", "course_lib.pipeline", "course_lib.zero")
 PING = b"ping"  # instead of a job: answer and leave
 WAIT_LIMIT = timedelta(days=1)  # gloo's own limit; the launcher's limits are shorter and say more
 
@@ -62,6 +66,9 @@ def main(connection) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
+        for name in HELD:  # a fork server holds them; a spare imports them while nobody needs it
+            if not connection.poll():
+                import_module(name)
         message = connection.recv_bytes()
         if message == PING:
             connection.send_bytes(PING)

@@ -27,7 +27,7 @@ _server_holds: dict[Path, float] = {}  # the library's files as the fork server 
 _forkserver_works: bool | None = None
 _spares: list[tuple[dict, object, object]] = []  # the same, process, connection
 PATIENCE = 60.0  # seconds for a new process to import torch on a busy machine
-LIBRARY = __name__.partition(".")[0] + "."
+LIBRARY = Path(__file__).parent.parent
 METHODS = ("auto", "forkserver", "spares")
 
 
@@ -112,9 +112,7 @@ def _without_main():
 
 def _forkserver_context():
     context = mp.get_context("forkserver")
-    # torch.optim imports the compiler at its first step: better once in the server than in every
-    # rank.
-    context.set_forkserver_preload([child.__name__, "torch._dynamo"])
+    context.set_forkserver_preload([child.__name__, *child.HELD])
     return context
 
 
@@ -159,9 +157,8 @@ def _refresh_server() -> None:
 
 
 def _sources() -> dict[Path, float]:
-    """The library's files that are in use here, and when each was written."""
-    files = [Path(module.__file__) for name, module in list(sys.modules.items())
-             if name.startswith(LIBRARY) and getattr(module, "__file__", None)]
+    """The library's files that a rank may have imported, and when each was written."""
+    files = [path for path in LIBRARY.rglob("*.py") if path.parent.name != "viz"]
     return {path: _written(path) for path in files}
 
 
