@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
+
+_points = tempfile.TemporaryDirectory(prefix="lockstep-points-")  # goes with this process
+_kernels = itertools.count()
 
 
 def environment() -> dict[str, str]:
@@ -14,5 +18,5 @@ def environment() -> dict[str, str]:
     capturing what child processes print.
     """
     env = {key: text for key, text in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
-    points = os.path.join(tempfile.mkdtemp(prefix="lockstep-points-"), "progress.json")
+    points = os.path.join(_points.name, f"{next(_kernels)}.json")
     return {**env, "LOCKSTEP_STATUS": "0", "LOCKSTEP_PROGRESS": points, "OMP_NUM_THREADS": "1"}
