@@ -14,9 +14,12 @@ a notebook would change.
 """
 
 import argparse
+import os
 import re
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -164,6 +167,16 @@ def make(path, fresh=False, check=False):
     return "differs" if check else "stored"
 
 
+def outcome_of(path, fresh, check):
+    """(what became of the notebook, seconds)."""
+    start = time.monotonic()
+    try:
+        outcome = make(path, fresh, check)
+    except BadNotebook as problem:
+        outcome = f"NOT STORED: {problem}"
+    return outcome, time.monotonic() - start
+
+
 def main():
     parser = argparse.ArgumentParser(description="Run the notebooks and store what they show.")
     parser.add_argument("files", nargs="*", type=Path)
@@ -175,15 +188,14 @@ def main():
     )
     if not paths:
         sys.exit("no notebook found: nothing was run")
+    # Timings that are to be stored anew are taken one at a time
+    workers = 1 if options.fresh else min(4, os.cpu_count() or 1, len(paths))
     failed = 0
-    for path in paths:
-        start = time.monotonic()
-        try:
-            outcome = make(path, options.fresh, options.check)
-        except BadNotebook as problem:
-            outcome = f"NOT STORED: {problem}"
-        failed += outcome not in ("stored", "unchanged")
-        print(f"{path.parent.name}/{path.name}: {outcome}, {time.monotonic() - start:.1f} s")
+    with ProcessPoolExecutor(workers) as pool:
+        work = partial(outcome_of, fresh=options.fresh, check=options.check)
+        for path, (outcome, seconds) in zip(paths, pool.map(work, paths)):
+            failed += outcome not in ("stored", "unchanged")
+            print(f"{path.parent.name}/{path.name}: {outcome}, {seconds:.1f} s", flush=True)
     sys.exit(1 if failed else 0)
 
 
