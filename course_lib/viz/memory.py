@@ -39,7 +39,7 @@ def memory_chart(x, rank: int = 0, machine=None) -> go.Figure:
     text = "allocations and releases, in order" if machine is None else f"s on {machine.name}"
     figure.update_xaxes(gridcolor="rgba(0,0,0,0)", linecolor=TEXT)
     figure.update_xaxes(title=text, col=(len(runs) + 1) // 2)
-    figure.update_yaxes(range=[0, most * 1.35])
+    figure.update_yaxes(range=[0, most * 1.6])
     figure.update_yaxes(title="bytes", col=1)
     return figure.update_layout(height=400, legend={"orientation": "h", "y": -0.25})
 
