@@ -7,6 +7,7 @@ database in that folder, and shows no news pop-up.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -20,10 +21,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nbformat
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "build" / "screenshots"
+NEEDED = pytest.mark.skipif(
+    not (CHROMIUM and importlib.util.find_spec("playwright")),
+    reason="NO BROWSER: Chromium or playwright is not installed; no widget was looked at")
 NEWS = '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
 
 
@@ -95,6 +102,13 @@ def _note(page, url: str) -> None:
         page.outside.append(url)
 
 
+def write_notebook(path: Path, sources: list[str]) -> None:
+    """A notebook of these code cells, not run."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in sources])
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(book, path)
+
+
 def open_notebook(page, address: str, name: str) -> None:
     """Open a notebook in a Lab without side panels, and wait until its kernel is idle."""
     page.goto(f"{address}/lab/tree/{name}?reset")
@@ -132,6 +146,19 @@ def save(page) -> None:
     """Save the notebook on the page."""
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     page.wait_for_timeout(800)
+
+
+def frames_per_second(page, selector: str, attribute: str) -> float:
+    """How often a second that attribute changes while a view plays: the best of three looks."""
+    look = """([selector, attribute]) => new Promise((done) => {
+        let count = 0, seen = "", begin = performance.now();
+        const look = () => {
+            const now = document.querySelector(selector)?.getAttribute(attribute);
+            if (now !== seen) { seen = now; count++; }
+            if (performance.now() - begin < 1500) requestAnimationFrame(look);
+            else done(count / 1.5); };
+        requestAnimationFrame(look); })"""
+    return max(page.evaluate(look, [selector, attribute]) for _ in range(3))
 
 
 def shot(page, name: str) -> Path:

@@ -1,21 +1,17 @@
 """Every notebook with widgets, in a real JupyterLab and a real browser: run, use, reopen."""
 
-import importlib.util
 import json
 import re
 import shutil
 from urllib.parse import unquote
 
 import lab
-import nbformat
 import pytest
 
 from course_lib.trace import Event, Trace
 from course_lib.viz import show
 
-pytestmark = pytest.mark.skipif(
-    not (lab.CHROMIUM and importlib.util.find_spec("playwright")),
-    reason="NO BROWSER: Chromium or playwright is not installed; no widget was looked at")
+pytestmark = lab.NEEDED
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIGURE = "figure.lockstep-live"
@@ -45,10 +41,8 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     for path in (lab.ROOT / "notebooks" / lecture.values[0] for lecture in LECTURES):
         shutil.copy(path, folder)
-    sample = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in SAMPLE])
-    sample.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
     for name in ("sample", "morning"):
-        nbformat.write(sample, folder / f"{name}.ipynb")
+        lab.write_notebook(folder / f"{name}.ipynb", SAMPLE)
     with lab.jupyterlab(folder) as address:
         yield address, folder
 
@@ -246,14 +240,7 @@ def test_page_of_two_thousand_bars_is_smooth(tmp_path, capsys):
         page.goto(unquote((tmp_path / "many.html").as_uri()))
         page.wait_for_selector(".ls-play")
         page.locator(".ls-play").click()
-        frames = max(page.evaluate("""() => new Promise((done) => {
-            let count = 0, seen = "", begin = performance.now();
-            const look = () => {
-                const now = document.querySelector(".ls-hand").getAttribute("d");
-                if (now !== seen) { seen = now; count++; }
-                if (performance.now() - begin < 1500) requestAnimationFrame(look);
-                else done(count / 1.5); };
-            requestAnimationFrame(look); })""") for _ in range(3))
+        frames = lab.frames_per_second(page, ".ls-hand", "d")
         lab.shot(page, "two-thousand-bars")
         size = (tmp_path / "many.html").stat().st_size / 1024
         with capsys.disabled():

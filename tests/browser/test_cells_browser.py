@@ -1,18 +1,13 @@
 """Cells that travel, in a real browser: Play moves them, the controls change what they show."""
 
-import importlib.util
-
 import lab
-import nbformat
 import pytest
 
 from course_lib import dry_run
 from course_lib.viz import show_collective
 from course_lib.viz.explore import collective_run
 
-pytestmark = pytest.mark.skipif(
-    not (lab.CHROMIUM and importlib.util.find_spec("playwright")),
-    reason="NO BROWSER: Chromium or playwright is not installed; no widget was looked at")
+pytestmark = lab.NEEDED
 
 FIGURE = "figure.lockstep-live"
 CELLS = ["import torch\nfrom course_lib import run_ranks\n"
@@ -107,14 +102,7 @@ def test_frames_per_second(page_of, capsys):
     with lab.chromium(1280, 900) as page:
         page_of(page, "ring_all_reduce", 8).locator(".ls-play").click()
         page.wait_for_selector(".ls-air > g")
-        frames = page.evaluate("""() => new Promise((done) => {
-            let count = 0, seen = "", begin = performance.now();
-            const look = () => {
-                const now = document.querySelector(".ls-air > g")?.getAttribute("transform");
-                if (now !== seen) { seen = now; count++; }
-                if (performance.now() - begin < 2000) requestAnimationFrame(look);
-                else done(count / 2); };
-            requestAnimationFrame(look); })""")
+        frames = lab.frames_per_second(page, ".ls-air > g", "transform")
         with capsys.disabled():
             print(f"\ncells of 8 ranks: {frames:.0f} frames per second")
         assert frames >= 12 and page.complaints == []
@@ -134,9 +122,7 @@ def test_reduced_motion_jumps_from_step_to_step(page_of):
 
 @pytest.mark.soak
 def test_controls_in_a_notebook(tmp_path):
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(book, tmp_path / "cells.ipynb")
+    lab.write_notebook(tmp_path / "cells.ipynb", CELLS)
     with lab.jupyterlab(tmp_path) as address, lab.chromium(1280, 1400) as page:
         lab.open_notebook(page, address, "cells.ipynb")
         lab.run_all(page)

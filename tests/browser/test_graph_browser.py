@@ -1,7 +1,5 @@
 """A machine's graph in a real browser: wires light up, carry numbers, and fit their column."""
 
-import importlib.util
-
 import lab
 import pytest
 
@@ -10,9 +8,7 @@ from course_lib.machine import dgx_h100, pcie_server, tpu_v4
 from course_lib.viz.explore import collective_run
 from course_lib.viz.graph import topology
 
-pytestmark = pytest.mark.skipif(
-    not (lab.CHROMIUM and importlib.util.find_spec("playwright")),
-    reason="NO BROWSER: Chromium or playwright is not installed; no widget was looked at")
+pytestmark = lab.NEEDED
 
 MACHINES = {"pcie": (pcie_server, 4), "dgx": (lambda: dgx_h100(2), 16),
             "torus": (lambda: tpu_v4((4, 4)), 16)}

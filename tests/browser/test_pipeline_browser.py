@@ -1,16 +1,11 @@
 """The pipeline explorer in a real browser: smooth, spoken, and moved by every control."""
 
-import importlib.util
-
 import lab
-import nbformat
 import pytest
 
 from course_lib.viz import explore_pipeline
 
-pytestmark = pytest.mark.skipif(
-    not (lab.CHROMIUM and importlib.util.find_spec("playwright")),
-    reason="NO BROWSER: Chromium or playwright is not installed; no widget was looked at")
+pytestmark = lab.NEEDED
 
 FIGURE, LESS, MORE = "figure.lockstep-live", "ArrowLeft", "ArrowRight"
 CELLS = ["from course_lib.schedule import Op\nfrom course_lib.viz import explore_pipeline",
@@ -23,18 +18,6 @@ def fits(page):
         (root) => root.scrollWidth <= root.clientWidth + 1)""")
 
 
-def frames(page):
-    """Different pictures of the clock per second, while it plays."""
-    return page.evaluate("""() => new Promise((done) => {
-        let count = 0, seen = "", begin = performance.now();
-        const look = () => {
-            const now = document.querySelector(".ls-hand").getAttribute("d");
-            if (now !== seen) { seen = now; count++; }
-            if (performance.now() - begin < 1500) requestAnimationFrame(look);
-            else done(count / 1.5); };
-        requestAnimationFrame(look); })""")
-
-
 def test_8_by_32_is_smooth(tmp_path, capsys):
     explore_pipeline("zb-h1", 8, 32, compare="1f1b").save_html(tmp_path / "big.html")
     with lab.chromium(1280, 1200) as page:
@@ -42,7 +25,7 @@ def test_8_by_32_is_smooth(tmp_path, capsys):
         page.wait_for_selector(".ls-play")
         page.locator("input[name=messages]").check()
         page.locator(".ls-play").click()
-        found = max(frames(page) for _ in range(3))
+        found = lab.frames_per_second(page, ".ls-hand", "d")
         lab.shot(page, "pipeline-8-32")
         with capsys.disabled():
             print(f"\npipelines of 8 x 32 above each other: {found:.0f} frames per second")
@@ -85,9 +68,7 @@ def widget(page, label):
 
 @pytest.mark.soak
 def test_every_control_moves_the_picture(tmp_path):
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(book, tmp_path / "pipeline.ipynb")
+    lab.write_notebook(tmp_path / "pipeline.ipynb", CELLS)
     with lab.jupyterlab(tmp_path) as address, lab.chromium(1280, 1500) as page:
         lab.open_notebook(page, address, "pipeline.ipynb")
         lab.run_all(page)

@@ -1,16 +1,11 @@
 """The ZeRO player in a real browser: it plays, its controls run other stages, it fits."""
 
-import importlib.util
-
 import lab
-import nbformat
 import pytest
 
 from course_lib.viz import explore_zero
 
-pytestmark = pytest.mark.skipif(
-    not (lab.CHROMIUM and importlib.util.find_spec("playwright")),
-    reason="NO BROWSER: Chromium or playwright is not installed; no widget was looked at")
+pytestmark = lab.NEEDED
 
 FIGURE = "figure.lockstep-live"
 FITS = """() => [...document.querySelectorAll(".lockstep-live")].every((root) => {
@@ -82,9 +77,7 @@ def test_every_stage_fits(page_of, settings):
 @pytest.mark.soak
 def test_controls_in_a_notebook(tmp_path):
     text = "from course_lib.viz import explore_zero\nexplore_zero(stage=1, ranks=3)"
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text)])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(book, tmp_path / "zero.ipynb")
+    lab.write_notebook(tmp_path / "zero.ipynb", [text])
     with lab.jupyterlab(tmp_path) as address, lab.chromium(1280, 1400) as page:
         lab.open_notebook(page, address, "zero.ipynb")
         lab.run_all(page)
