@@ -74,9 +74,10 @@ def test_equals_one_process(p, ms, config, kind):
 @pytest.mark.parametrize("p", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
 @pytest.mark.parametrize("tied", [True, False])
-def test_equals_one_process_for_every_m(p, kind, tied):
+def test_equals_one_process_for_few_and_many(p, kind, tied):
     config = Config(**SIZES, layers=2 * p, tied=tied)
-    check_training(p, cases(p, range(1, 4 * p + 1)), config, kind)
+    ms = {1, 2, p - 1, p, p + 1, 2 * p, 2 * p + 1, 4 * p} - {0}
+    check_training(p, cases(p, sorted(ms)), config, kind)
 
 
 def replicas(group):
