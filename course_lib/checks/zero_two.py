@@ -25,18 +25,22 @@ def reduce_watched(fn, group, units, parts):
     return _reduce(fn, group, units, parts, watched=True)
 
 
+def reduce_twice(fn, group, units, parts):
+    return _reduce(fn, group, units, parts)
+
+
 def reduce_edges(fn, group, units, parts):
     return _reduce(fn, group, units, parts)
 
 
 def _reduce(fn, group, units, parts, watched=False):
-    """In a rank: shard.grad of each unit after a backward pass per part; which units still have
-    gradients.
+    """In a rank: shard.grad of each unit after each backward pass, one per part; which units still
+    have gradients.
     """
     shards = [nn.Parameter(torch.zeros(_length(u, group.size), dtype=torch.float64))
               for u in units]
     trainable = [p for u in units for p in u.parameters() if p.requires_grad]
-    came = []
+    came, seen = [], []
 
     def arrived(p):
         group.hold(p.grad, "gradient")
@@ -52,9 +56,11 @@ def _reduce(fn, group, units, parts, watched=False):
     fn(units, shards, group)
     for x, y in parts:
         F.mse_loss(model(x), y).backward()
-    group.mark("after")
+        group.mark("after")
+        if not watched:
+            seen.append([s.grad if s.grad is None else s.grad.clone() for s in shards])
     left = [any(p.grad is not None for p in u.parameters()) for u in units]
-    return [[s.grad for s in shards], left]
+    return [seen, left]
 
 
 def _length(unit: nn.Module, W: int) -> int:
@@ -67,7 +73,8 @@ def _run(bench: Bench, W: int, driver=reduce_once, record="calls"):
     units = [drawn(bench, Layer(dim), 63, i) for i in range(count)]
     if edges:
         units[1].linear.bias.requires_grad_(False)
-    parts = [mine[:2 if edges else 1] for mine in rows(bench, W, (dim, dim), ROWS)]
+    passes = 2 if driver in (reduce_twice, reduce_edges) else 1
+    parts = [mine[:passes] for mine in rows(bench, W, (dim, dim), ROWS)]
     outcome = sharded.run(bench, W, driver, [(units, mine) for mine in parts], record)
     return units, parts, outcome
 
@@ -91,11 +98,31 @@ def _reduced(driver, *worlds: int):
         for W in worlds:
             units, parts, outcome = _run(bench, W, driver)
             wanted = _wanted(units, parts)
-            for rank, (shards, _) in enumerate(outcome.values):
-                for i, got in enumerate(shards):
-                    _judge(f"W = {W}, rank {rank}, unit {i}", rank, got, [w[i] for w in wanted])
+            for rank, (seen, _) in enumerate(outcome.values):
+                for k, shards in enumerate(seen):
+                    after = f", backward pass {k + 1}" if len(seen) > 1 else ""
+                    where = f"W = {W}, rank {rank}{after}"
+                    _every_unit(where, units, shards)
+                    for i, got in enumerate(shards):
+                        _judge(f"{where}, unit {i}", rank, got, [w[i] for w in wanted[:k + 1]])
 
     return test
+
+
+def _every_unit(where: str, units, shards) -> None:
+    """Raise Wrong when some units were reduced and others never."""
+    idle = [i for i, grad in enumerate(shards)
+            if not isinstance(grad, torch.Tensor) or not grad.any()]
+    if not 0 < len(idle) < len(shards):
+        return
+    frozen = [i for i, u in enumerate(units) if not all(p.requires_grad for p in u.parameters())]
+    verdict = "unit-missing"
+    if idle == list(range(len(shards) - 1)):
+        verdict = "last-unit-only"
+    elif idle == frozen:
+        verdict = "frozen-awaited"
+    raise Wrong(verdict, f"{where}: shard.grad is None or zero for units {idle} after the backward "
+                "pass, and not for the others")
 
 
 def _judge(where: str, rank: int, got, seen: list[torch.Tensor]) -> None:
@@ -115,6 +142,7 @@ def _judge(where: str, rank: int, got, seen: list[torch.Tensor]) -> None:
                     f"{tuple(got.shape)}")
     ideas = {
         "overwritten": part(seen[-1].mean(0)),
+        "not-refilled": part(seen[0].mean(0)),
         "own-gradient": part(sum(s[rank] for s in seen)),
         "not-divided": part(sum(s.sum(0) for s in seen)),
         "divided-twice": want / W,
@@ -165,14 +193,21 @@ def _sent_in_time(where: str, trace, rank: int) -> None:
 
 
 def _traffic(bench: Bench) -> None:
+    """Bytes of the first backward pass, and of a second one, which makes as many calls."""
     W = 4
-    units, _, outcome = _run(bench, W)
+    units, _, once = _run(bench, W)
+    _, _, twice = _run(bench, W, reduce_twice)
     least = UNITS * (W - 1) * _length(units[0], W) * BYTES
-    for rank, sent in enumerate(outcome.bytes_sent()):
-        if not least <= sent <= least + UNITS * 4 * W * BYTES:
-            verdict = "too-much-traffic" if sent > least else "too-little-traffic"
-            raise Wrong(verdict, f"W = {W}, rank {rank}: expected {least} B sent, (W-1)/W of the "
-                        f"gradients, got {sent} B")
+    most = least + UNITS * 4 * W * BYTES
+    for rank, (first, both) in enumerate(zip(once.bytes_sent(), twice.bytes_sent(), strict=True)):
+        text = f"W = {W}, rank {rank}: expected {least} B sent, (W-1)/W of the gradients, got"
+        if not least <= first <= most:
+            verdict = "too-much-traffic" if first > least else "too-little-traffic"
+            raise Wrong(verdict, f"{text} {first} B")
+        calls = [len(run.trace.calls(rank)) for run in (once, twice)]
+        if not least <= both - first <= most or calls[1] > 2 * calls[0]:
+            raise Wrong("not-refilled", f"{text} {first} B in {calls[0]} calls in the first "
+                        f"backward pass, {both - first} B in {calls[1] - calls[0]} in the second")
 
 
 ZERO2 = Task("6.3", "reduce_in_backward", "06_zero", (
@@ -191,6 +226,16 @@ ZERO2 = Task("6.3", "reduce_in_backward", "06_zero", (
         takes no hook.
     nothing-reduced: Register hooks on the units' parameters. They run during the backward pass,
         which comes after your function has returned.
+    last-unit-only: Only the last unit was reduced. Do all hooks work on it? A function made in a
+        loop sees the loop's variables as they are in the end, when the hooks run. Bind unit, shard
+        and whatever else belongs to one unit when you make the hook.
+    frozen-awaited: The unit with a frozen parameter waits for a gradient that never comes. Wait
+        only for the parameters with requires_grad; in the vector a frozen one counts as zero.
+    unit-missing: Some units were reduced and others never. Each unit needs hooks of its own, on
+        its parameters, and a set of its own of the parameters that are missing.
+    not-refilled: The first backward pass is right, the second is not. Once a unit is reduced,
+        begin anew for it: all its trainable parameters are missing again. Otherwise a later pass
+        reduces it at every gradient, or never.
     own-gradient: shard.grad is this rank's own gradient. Cutting is not reducing:
         reduce_scatter(parts, group, "mean") adds the other ranks' parts.
     not-divided: reduce_scatter gives the sum. The gradient of all rows is the mean over ranks.
