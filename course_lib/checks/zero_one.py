@@ -13,7 +13,8 @@ from .verdicts import hints_of
 
 CALLS = len(OPTIMIZERS) * sum(range(1, STEPS + 1))  # training steps in one run of `train`
 RULES = ("no-step", "no-communication", "own-gradient", "not-divided", "divided-twice",
-         "averaged-parameters", "gradients-not-cleared", "not-gathered", "new-optimizer")
+         "averaged-parameters", "gradients-not-cleared", "not-gathered", "new-optimizer",
+         "gathered-late")
 
 
 class Makes:
@@ -26,10 +27,17 @@ class Makes:
         self.made.append(OPTIMIZERS[self.name](list(parameters), lr=LR[self.name]))
         return self.made[-1]
 
+    def given(self) -> list:
+        return [p for o in self.made for g in o.param_groups for p in g["params"]]
+
     def elements(self) -> int:
         """Elements that its optimizers have updated (Adam keeps two moments of each)."""
-        given = [p for o in self.made for g in o.param_groups for p in g["params"]]
-        return sum(p.numel() for p in given if p.grad is not None or self.name == "Adam")
+        return sum(p.numel() for p in self.given() if p.grad is not None or self.name == "Adam")
+
+    def whole(self, model) -> int:
+        """How many parameters of the model itself its optimizers have."""
+        own = {id(p) for p in model.parameters()}
+        return sum(id(p) in own for p in self.given())
 
     def moments(self) -> int:
         values = [v for o in self.made for s in o.state.values() for v in s.values()]
@@ -37,8 +45,8 @@ class Makes:
 
 
 def train(fn, group, model, rows):
-    """In a rank: parameters after 1, 2, 3 steps with each optimizer; elements and moments of
-    Adam.
+    """In a rank: parameters after 1, 2, 3 steps with each optimizer; elements, moments
+    and whole parameters of Adam.
     """
     history, kept = [], []
     for name in OPTIMIZERS:
@@ -46,7 +54,7 @@ def train(fn, group, model, rows):
             mine, make = copy.deepcopy(model), Makes(name)
             fn(mine, rows[:steps], make, group)
             history.append(flat(mine).clone())
-            kept = [make.elements(), make.moments()]
+            kept = [make.elements(), make.moments(), make.whole(mine)]
     return [history, kept]
 
 
@@ -78,13 +86,14 @@ def _optimizer(bench: Bench) -> None:
     model, _, outcome = _run(bench, W)
     n = sum(p.numel() for p in model.parameters())
     most = -(-n // W)
-    for rank, (_, (elements, moments)) in enumerate(outcome.values):
+    for rank, (_, (elements, moments, whole)) in enumerate(outcome.values):
         text = (f"W = {W}, {n} parameters, rank {rank}: expected the optimizer to keep moments of "
                 f"at most {most} elements, got")
         if not moments:
             raise Wrong("no-optimizer", f"{text} none from make_optimizer")
         if max(elements, moments // 2) > most + W:  # a shard of each parameter rounds up more often
-            verdict = "whole-optimizer" if elements >= n else "large-shards"
+            verdict = "whole-parameters" if whole else "large-shards"
+            verdict = "whole-optimizer" if elements >= n else verdict
             raise Wrong(verdict, f"{text} {max(elements, moments // 2)}")
 
 
@@ -143,10 +152,16 @@ ZERO1 = Task("6.2", "zero1", "06_zero", (
         knows the shard only, so call model.zero_grad().
     not-gathered: Each rank has updated its own shard and never heard of the others': all_gather
         after the step.
+    gathered-late: All gradients are those of the first parameters: the shards are gathered only
+        after the last batch. all_gather them after every step, and copy them into the model.
     missing-gradient: p.grad is None where no row used the parameter. It counts as zero.
     whole-optimizer: The values are right, and every rank keeps the moments of all parameters: that
         is what ZeRO-1 saves. Give make_optimizer your shard only.
-    large-shards: A shard has ceil(n / W) elements.
+    whole-parameters: Whole parameters are dealt out to the ranks, as ZeroRedundancyOptimizer of
+        PyTorch does it; whoever has the largest one keeps too much. Lay all parameters end to end
+        and cut the vector into W parts: a shard has ceil(n / W) elements.
+    large-shards: The shards are too large. Lay all parameters end to end and cut the vector into W
+        parts: a shard has ceil(n / W) elements.
     no-optimizer: Update with the optimizer that make_optimizer([shard]) gives you, and make
         it once: its moments must live from step to step.
     reduced-twice: The gradients are reduced twice, here to the same mean. One reduce-scatter

@@ -200,6 +200,13 @@ ZERO3 = Task("6.5", "zero3_step", "06_zero", (
     forbidden: Write the step from unshard, reduce_scatter and autograd.
     deadlock: All ranks gather and reduce the units in the same order.
     died: A unit that holds nothing was used. unshard it before its forward and before its backward.
+    still-empty: A unit computes while its storage holds 0 bytes. reshard() after the forward has
+        freed the weights, and the backward reads them: unshard the unit again before its backward,
+        as before its forward.
+    no-gradient-given: out.backward(g) was called with None for g. Walk back from the last unit to
+        the first: g is what the next unit's backward has left in its input, inputs.grad.
+    graph-cut: detach cuts the graph, and the loss depends on nothing that needs a gradient. The
+        next unit's input is a new leaf: out.detach().requires_grad_().
     no-step: The shards have not changed. Set each shard.grad, then call optimizer.step().
     own-gradient: Each shard is updated by its owner's gradient alone: reduce_scatter the unit's
         gradients with "mean".

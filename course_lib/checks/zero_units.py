@@ -198,6 +198,8 @@ UNSHARD = Task("6.4", "unshard", "06_zero", (
     still-empty: flat's storage holds 0 bytes when you get it. First make room:
         flat.untyped_storage().resize_(flat.numel() * flat.element_size()). A new tensor does not
         help: the module's parameters are views of this storage.
+    too-little-room: The storage has got some room, and not enough. resize_ counts bytes, not
+        elements: it needs flat.numel() times flat.element_size() of them.
     own-shard: Only this rank's part is there. all_gather gives the list of all ranks' shards.
     wrong-order: The shards are there in another order. Part r of flat is rank r's shard.
     changed-shard: The shard is what this rank keeps. Read it only.
