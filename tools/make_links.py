@@ -36,8 +36,9 @@ def of_lecture(lecture, root=ROOT):
     number = LECTURES.index(lecture)
     lines = []
     if solution := find(root, "solutions", lecture):  # tools/make_exercises.py makes the other
-        words = f"[Exercise {lecture.tag}](../exercises/{solution.name})"
-        lines.append(f"{words}; you answer in its copy in `work/`.")
+        lines.append(f"Exercise {lecture.tag}: answer in [your copy](../work/{solution.name}), "
+                     "which `make lab` makes of "
+                     f"[the original](../exercises/{solution.name}).")
     if number + 1 < len(LECTURES):
         lines.append(f"Next: {to(LECTURES[number + 1], root)}.")
     if number:

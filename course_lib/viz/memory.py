@@ -11,7 +11,6 @@ from ..trace import CATEGORIES, MAIN, Trace
 from ..virtual_time import replay
 from .cells_view import trace_of
 from .excerpt import between
-from .rows import bytes_text
 from .theme import MEANINGS, TEXT, colour, style
 from .zero_trace import moments
 from .zero_view import MARKS, on_top, story_steps
@@ -113,7 +112,7 @@ def _mark(figure, column: int, points, phases, narrow: bool) -> None:
                          col=column)
         figure.add_annotation(x=(start + end) / 2, y=0.99, yref="y domain", showarrow=False,
                               text=PHASES[label] if narrow else label, row=1, col=column)
-    words = f"{bytes_text(most)}, {_phase(phases, at)}"
+    words = f"{most:,} B{'<br>' if narrow else ', '}{_phase(phases, at)}"
     side = "left" if at < last / 3 else "right" if at > last * 2 / 3 else "center"
     figure.add_annotation(x=at, y=most, text=words if narrow else f"peak {words}", arrowhead=2,
                           ax=0, ay=-28, xanchor=side, row=1, col=column)

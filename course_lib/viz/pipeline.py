@@ -84,7 +84,7 @@ class PipelineExplorer(ipywidgets.VBox):
             try:
                 self.view.replace(self._data())
             except Exception as error:  # noqa: BLE001  whatever a control runs into must be seen
-                self.why = str(error)
+                self.why, self.view.stale = str(error), True
             self.view.error = self.why
 
     def save_html(self, path) -> None:

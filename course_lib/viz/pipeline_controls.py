@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipywidgets
 
-NARROW, WIDE = {"width": "190px"}, {"width": "270px"}
+NARROW, WIDE = {"width": "220px"}, {"width": "300px"}
+LABEL = {"description_width": "115px"}  # the longest description is not cut off
 
 
 class Controls:
@@ -14,7 +15,7 @@ class Controls:
         self.all = {
             "schedule": _choice("schedule", names, values),
             "p": _slider("p", "p ranks", 1, 8, values),
-            "m": _slider("m", "m micro-b.", 1, 32, values),
+            "m": _slider("m", "m micro-batches", 1, 32, values),
             "compare": _choice("compare", [nothing, *names], values),
             "F": _number("F", "F, ms", values, 0.001),
             "I": _number("I", "I, ms", values, 0.001),
@@ -29,7 +30,7 @@ class Controls:
             "cap": _number("cap", "cap (0: none)", values),
             "kept": ipywidgets.FloatSlider(values["kept"], min=0, max=1, step=0.05,
                                            description="kept for W", continuous_update=False,
-                                           layout=WIDE),
+                                           layout=WIDE, style=LABEL),
         }
 
     def __getitem__(self, name: str):
@@ -52,15 +53,16 @@ class Controls:
 
 
 def _choice(name: str, options: list[str], values: dict):
-    return ipywidgets.Dropdown(options=options, value=values[name], description=name, layout=WIDE)
+    return ipywidgets.Dropdown(options=options, value=values[name], description=name, layout=WIDE,
+                               style=LABEL)
 
 
 def _slider(name: str, description: str, low: int, high: int, values: dict):
     return ipywidgets.IntSlider(values[name], low, high, description=description,
-                                continuous_update=False, layout=WIDE)
+                                continuous_update=False, layout=WIDE, style=LABEL)
 
 
 def _number(name: str, description: str, values: dict, low: float = 0.0):
     return ipywidgets.BoundedFloatText(values[name], min=low, max=10_000.0, step=0.1,
                                        description=description, layout=NARROW,
-                                       style={"description_width": "105px"})
+                                       style=LABEL)

@@ -53,13 +53,33 @@ function hideStatic(el, id) {
   }
 }
 
+/* JupyterLab reads single keys as commands, unless the element in focus keeps them for itself: it
+asks that very element before the ones around it. So each control of an output with a live view
+says so when it gets the focus, ipywidgets' controls beside the view too. */
+function keepKeys() {
+  if (window.lockstepKeepsKeys) return;
+  window.lockstepKeepsKeys = true;
+  document.addEventListener("focusin", ({ target }) => {
+    if (target.closest(".jp-OutputArea-output")?.querySelector(".lockstep-live")) {
+      target.setAttribute("data-lm-suppress-shortcuts", "true");
+    }
+  });
+}
+
+/* Whether a control in focus has an action of its own for this key. */
+function ownKey(control, key) {
+  if (control.tagName === "SELECT" || control.type === "range") return !" +-=".includes(key);
+  return key === " " && /^(INPUT|BUTTON)$/.test(control.tagName);
+}
+
 class Player {
   constructor(el, model, engine) {
+    keepKeys();
     Object.assign(this, { el, model, engine, playing: 0, saved: 0, timer: 0 });
     this.reduced = matchMedia("(prefers-reduced-motion: reduce)");
     this.heard = {
       "change:data": () => this.build(), "change:step": () => this.follow(),
-      "change:error": () => this.fail(),
+      "change:error": () => this.fail(), "change:stale": () => this.fail(),
     };
     for (const [event, call] of Object.entries(this.heard)) model.on(event, call);
     this.build();
@@ -69,15 +89,13 @@ class Player {
     this.close();
     const data = this.data = this.model.get("data");
     this.picture = this.engine(data);
-    // The attribute keeps JupyterLab's own single-key shortcuts away while the focus is in here.
     this.root = tag("figure", {
       class: "ls lockstep-live", tabindex: 0, role: "group", "aria-label": data.summary,
-      "data-lm-suppress-shortcuts": "true",
     });
     this.addHead();
+    this.error = tag("p", { class: "ls-error", role: "alert" }, this.root);
     this.root.append(this.picture.node);
     this.say = tag("p", { class: "ls-say", "aria-live": "polite" }, this.root);
-    this.error = tag("p", { class: "ls-error", role: "alert" }, this.root);
     this.el.replaceChildren(this.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.picture.node.addEventListener("pointerdown", (event) => this.point(event));
@@ -150,9 +168,9 @@ class Player {
   }
 
   key(event) {
-    const action = KEYS[event.key], native = /^(INPUT|SELECT|BUTTON)$/.test(event.target.tagName);
+    const action = KEYS[event.key];
     if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (native && !"+-=k".includes(event.key)) return;  // a control in focus keeps its own keys
+    if (ownKey(event.target, event.key)) return;
     event.preventDefault();
     event.stopPropagation();
     this.act(action);
@@ -166,8 +184,11 @@ class Player {
   }
 
   show(moving = false) {
-    const { data, step, clock } = this, [, sentence] = data.steps[step];
-    const text = `Step ${step} of ${this.last}: ${sentence}`;
+    const { data, step, clock } = this, [time, sentence] = data.steps[step];
+    const first = moving ? data.steps.findIndex((one) => one[0] === time) : step;
+    const text = first < step ?
+      `Steps ${first} to ${step} of ${this.last}, all at this moment; the last: ${sentence}` :
+      `Step ${step} of ${this.last}: ${sentence}`;
     const end = timeText(data.clock.end, data.clock);
     this.picture.draw(clock, step, moving);
     this.time.textContent = `${timeText(clock, data.clock)} / ${end}`;
@@ -252,7 +273,10 @@ class Player {
     this.show();
   }
 
-  fail() { this.error.textContent = this.model.get("error") || ""; }
+  fail() {  // what a control has run into; the picture is then that of the settings before
+    this.error.textContent = this.model.get("error") || "";
+    this.root.classList.toggle("ls-stale", Boolean(this.model.get("stale")));
+  }
 
   close() {  // the data changes, or the view goes away
     clearTimeout(this.timer);

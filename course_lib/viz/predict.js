@@ -7,7 +7,11 @@ function field(model, form) {
     const input = tag("input", {
       type: "text", class: "ls-guess", autocomplete: "off", "aria-label": "Your guess",
     }, form);
-    const set = (text, off) => { input.value = text || input.value; input.disabled = off; };
+    const set = (text, off) => {
+      input.value = text || input.value;
+      input.disabled = off;
+      input.placeholder = off && !input.value ? "no guess" : "";
+    };
     return { value: () => input.value, set };
   }
   const list = { class: "ls-choices", role: "radiogroup", "aria-label": "Your guess" };
@@ -38,8 +42,8 @@ function onward(el) {
 function render({ model, el }) {
   const root = tag("section", {
     class: "ls ls-predict lockstep-live", "aria-label": "Prediction",
-    "data-lm-suppress-shortcuts": "true",
   }, el);
+  keepKeys();
   const head = tag("p", { class: "ls-title" }, root);
   tag("span", { class: "ls-badge" }, head, "Predict");
   head.append(model.get("question"));

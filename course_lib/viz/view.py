@@ -49,7 +49,8 @@ class View(anywidget.AnyWidget):
     """A timeline that plays. `step` follows the player on the page; setting it moves the player.
 
     data: what the engine plays, sent once (format: rows.js).
-    step: steps that have happened, 0 to `last`. error: a line that the page shows in red.
+    step: steps that have happened, 0 to `last`. error: a line that the page shows in red. stale:
+    the picture is older than what the controls say, because of that error.
     """
 
     _esm = engine("player.js", "draw.js", "rows.js", plays="new Rows(data)")
@@ -57,6 +58,7 @@ class View(anywidget.AnyWidget):
     data = traitlets.Dict().tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
+    stale = traitlets.Bool(False).tag(sync=True)
 
     @property
     def last(self) -> int:
@@ -74,7 +76,7 @@ class View(anywidget.AnyWidget):
         with self.hold_sync():
             self.step = 0
             self.data = data | {"id": self.data["id"]}
-            self.error = ""
+            self.error, self.stale = "", False
 
     def still(self) -> str:
         """The static picture, as SVG."""
@@ -100,6 +102,6 @@ def reporting(view, callback):
         try:
             callback(change)
         except Exception as error:  # noqa: BLE001  whatever a control runs into, people must see it
-            view.error = f"{type(error).__name__}: {error}"
+            view.error, view.stale = f"{type(error).__name__}: {error}", True
 
     return guarded

@@ -148,10 +148,11 @@ class ZeroExplorer(ipywidgets.VBox):
         names = {name: key for key, (name, _) in STAGES.items()}
         self.stage, self.ranks, self.compare, self.model = (
             ipywidgets.Dropdown(options=options, value=value, description=text,
-                                layout={"width": "230px"})
+                                layout={"width": "260px"})
             for text, options, value in (
                 ("stage", list(names.items()), stage), ("W ranks", RANKS, ranks),
-                ("beside it", [(NONE, None), *names.items()], compare), ("model", MODELS, model)))
+                ("beside it", [(NONE, NONE), *names.items()],
+                 NONE if compare is None else compare), ("model", MODELS, model)))
         self.view = CellsView(data=self._data())
         controls = (self.stage, self.ranks, self.compare, self.model)
         for control in controls:
@@ -160,7 +161,7 @@ class ZeroExplorer(ipywidgets.VBox):
 
     def _data(self) -> dict:
         chosen = [self.stage.value]
-        if self.compare.value not in (None, self.stage.value):
+        if self.compare.value not in (NONE, self.stage.value):
             chosen.append(self.compare.value)
         return zero_data({STAGES[key][0]: recorded(key, self.ranks.value, self.model.value)
                           for key in chosen})

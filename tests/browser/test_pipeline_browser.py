@@ -78,7 +78,7 @@ def test_every_control_moves_the_picture(tmp_path):
         page.get_by_text("More", exact=True).first.click()
         page.wait_for_timeout(600)
         changes = [("schedule", "ZB-H1"), ("compare", "GPipe"), ("p ranks", None),
-                   ("m micro-b.", None), ("F, ms", "2"), ("I, ms", "3"), ("W, ms", "1.5"),
+                   ("m micro-batches", None), ("F, ms", "2"), ("I, ms", "3"), ("W, ms", "1.5"),
                    ("transfer, ms", "0.3"), ("cap (0: none)", "2"), ("kept for W", None),
                    ("schedule", "DualPipeV"), ("F&B, ms (0: sum)", "4"),
                    ("schedule", "interleaved 1F1B"), ("v stages", None),
