@@ -24,10 +24,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
-from torch.overrides import TorchFunctionMode
 
 from .group import Group
 from .schedule import Action, Op, Placement, as_schedule, programs, step_label, validate
+from .weight_gradients import DeferWeights, add_gradient
 
 LossFn = Callable[[Tensor, Tensor], Tensor]
 
@@ -134,7 +134,7 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
                              f"multiple of the schedule's {m} micro-batches")
     halves = {(op.stage, op.mb) for _, ops, _ in program for op in ops if op.kind == "W"}
     run = _Run(stages, inputs.chunk(m), targets.chunk(m), group, loss_fn, halves)
-    requests = {}
+    requests, earlier = {}, set_shared_gradients_aside(stages)
     for kind, ops, peer in program:
         op = ops[0]
         match kind:
@@ -151,8 +151,10 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
                         run.compute(op)
     with group.label("sum shared gradients"):
         sum_shared_gradients(stages, group)
+    for parameter, gradient in earlier.items():
+        add_gradient(parameter, gradient)
     for name, parameter in stages.named_parameters():
-        if parameter.requires_grad:
+        if parameter.grad is not None:
             group.hold(parameter.grad, "gradient", name)
     return run.loss
 
@@ -194,61 +196,29 @@ class _Run:
             self.loss = self.loss + y.detach()
         else:
             self.data[Op(stage, "F", mb)] = y.detach()
-        # The graph is enough: y itself may go as soon as it is sent
-        self.open[stage, mb] = x, get_gradient_edge(y)
+        # The graph is enough: y itself may go as soon as it is sent. A frozen first stage has none.
+        self.open[stage, mb] = x, get_gradient_edge(y) if y.requires_grad else None
 
     def backward(self, stage: int, mb: int) -> None:
         x, y = self.open.pop((stage, mb))
         gy = self.loss.new_ones(()) if stage == self.last else self.data.pop(
             Op(stage + 1, "I", mb))
-        torch.autograd.backward(y, gy)
+        if y is not None:
+            torch.autograd.backward(y, gy)
         if stage > 0:
             self.data[Op(stage, "I", mb)], x.grad = x.grad, None
 
 
-class DeferWeights(TorchFunctionMode):
-    """While it is on, linear layers leave their weight gradients out of the backward pass.
+def set_shared_gradients_aside(stages: Stages) -> dict[nn.Parameter, Tensor]:
+    """What shared parameters hold from earlier batches; after, their `.grad` is None.
 
-    After the backward it holds the input and the output gradient of each, until `add_gradients`.
+    Both ranks hold that sum already: only what this batch adds may be exchanged and added up.
     """
-
-    def __init__(self, group: Group):
-        super().__init__()
-        self.group, self.owed = group, []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is nn.functional.linear and not kwargs and args[1].is_leaf:
-            return _Linear.apply(self, *args)
-        return func(*args, **(kwargs or {}))
-
-    def owe(self, weight: Tensor, bias: Tensor | None, x: Tensor, gy: Tensor) -> None:
-        self.owed.append((weight, bias, x.detach(), self.group.hold(gy, "activation")))
-
-    @torch.no_grad()
-    def add_gradients(self) -> None:
-        """Add what is owed to the weights' `.grad`, and let go of it."""
-        while self.owed:
-            weight, bias, x, gy = self.owed.pop()
-            x, gy = x.flatten(0, -2), gy.flatten(0, -2)
-            if weight.requires_grad:
-                _add(weight, gy.T @ x)
-            if bias is not None and bias.requires_grad:
-                _add(bias, gy.sum(0))
-
-
-class _Linear(torch.autograd.Function):
-    """A linear layer whose backward is the input gradient only."""
-
-    @staticmethod
-    def forward(ctx, defer: DeferWeights, x: Tensor, weight: Tensor, bias: Tensor | None = None):
-        ctx.save_for_backward(x)
-        ctx.defer, ctx.weight, ctx.bias = defer, weight, bias
-        return nn.functional.linear(x, weight, bias)
-
-    @staticmethod
-    def backward(ctx, gy: Tensor):
-        ctx.defer.owe(ctx.weight, ctx.bias, *ctx.saved_tensors, gy)
-        return None, gy @ ctx.weight if ctx.needs_input_grad[1] else None, None, None
+    shared = {parameter for held in stages.shared.values() for parameter in held}
+    earlier = {parameter: parameter.grad for parameter in shared if parameter.grad is not None}
+    for parameter in earlier:
+        parameter.grad = None
+    return earlier
 
 
 def sum_shared_gradients(stages: Stages, group: Group) -> None:
@@ -260,10 +230,11 @@ def sum_shared_gradients(stages: Stages, group: Group) -> None:
         parameters = [p for p in held if p.requires_grad]
         if not parameters:
             continue
-        mine = torch.cat([p.grad.flatten() for p in parameters])
+        mine = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten()
+                          for p in parameters])
         theirs = group.exchange(mine, peer, torch.empty_like(mine), peer)
         for p, part in zip(parameters, theirs.split([p.numel() for p in parameters])):
-            p.grad += part.view_as(p)
+            add_gradient(p, part.view_as(p))
 
 
 def _program(stages: Stages, schedule, group: Group) -> tuple[list[Action], int]:
@@ -292,6 +263,3 @@ def _room(stages: Stages, inputs: Tensor, group: Group) -> Tensor:
                            device=group.device)
     return group.hold(room, "buffer")
 
-
-def _add(parameter: nn.Parameter, gradient: Tensor) -> None:
-    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)

@@ -206,3 +206,34 @@ def test_wrong_input_is_named():
             split_stages(net_of(UNTIED), linear(2), 2)
 
     run_ranks(work, 1)
+
+
+def accumulated(group, config, plan, frozen=""):
+    """Gradients after one, two and three batches that are added up, and the loss."""
+    stages, after = split_stages(net_of(config), plan.placement, group.rank), []
+    for name, parameter in stages.named_parameters():
+        parameter.requires_grad_(not (frozen and name.startswith(frozen)))
+    tokens = tokens_of(4, 1)[0]
+    for _ in range(3):
+        loss = run_pipeline(stages, plan, tokens[:, :-1], tokens[:, 1:], group)
+        after.append({n: p.grad.clone() for n, p in stages.named_parameters()
+                      if p.grad is not None})
+    return after, float(loss)
+
+
+@pytest.mark.parametrize(("plan", "config"), [(one_f_one_b(2, 2), TIED),
+                                              (schedule.dualpipe(2, 4), UNTIED)])
+def test_batches_add_up_on_both_ranks_of_a_shared_parameter(plan, config):
+    for after, _ in run_ranks(accumulated, 2, config, plan, record=False).results:
+        for times, grads in enumerate(after, 1):
+            assert all(torch.allclose(grads[n], times * after[0][n]) for n in grads)
+
+
+@pytest.mark.parametrize("plan", [one_f_one_b(2, 2), zb_h1(2, 2)])
+def test_frozen_parameters_get_no_gradient(plan):
+    whole = [r[0][0] for r in run_ranks(accumulated, 2, UNTIED, plan, record=False).results]
+    for frozen in ("embedding", "blocks.0"):
+        results = run_ranks(accumulated, 2, UNTIED, plan, frozen, record=False).results
+        for mine, (after, _) in zip(whole, results):
+            assert set(after[0]) == {n for n in mine if not n.startswith(frozen)}
+            assert all(torch.allclose(after[0][n], mine[n]) for n in after[0])
