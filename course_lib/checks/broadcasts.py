@@ -29,7 +29,8 @@ def broadcasts(driver, kinds, worlds: tuple[int, ...], other_roots: bool = False
                 [(numbers(bench, rank, root, shape, dtype), root) for (shape, dtype), root in asked]
                 for rank in range(W)
             ]
-            outcome = runs.run(bench, W, driver, cases)
+            absent = "no-wrap" if other_roots else ""
+            outcome = runs.run(bench, W, driver, cases, absent=absent)
             for number, (_, root) in enumerate(asked):
                 brought = [mine[number][0] for mine in cases]
                 _judge_all(root, brought, [seen[number] for seen in outcome.values])

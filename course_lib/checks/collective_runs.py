@@ -77,26 +77,37 @@ def _snapshot(value):
 
 
 def run(
-    bench: Bench, world_size: int, driver, cases: list[list[tuple]], index="no-modulo"
+    bench: Bench, world_size: int, driver, cases: list[list[tuple]], index="no-modulo", absent=""
 ) -> Outcome:
     """Outcome.values[rank][case] is [result, first argument afterwards, result at the end].
 
-    `index` is the verdict for an index beyond the end of a list.
+    Verdicts: `index` for an index beyond the end of a list, `absent` for a partner that is no rank.
     """
     try:
         return bench.run(world_size, driver, [(mine,) for mine in cases])
     except RankFailure as failure:
         verdict, message = verdicts.of(failure)
         if "must be a rank of the group" in message and world_size > 2:
-            verdict = "only-two-ranks" if world_size == 4 else "only-powers-of-two"
+            powers = "only-two-ranks" if world_size == 4 else "only-powers-of-two"
+            verdict = absent or powers
         elif "a rank sends only to others" in message:
             verdict = "error-alone" if world_size == 1 else "to-itself"
         elif failure.kind == "IndexError":
             three = driver is value_calls and world_size == 3  # 2 and 4 ranks have passed
             verdict = "only-powers-of-two" if three else index
+        elif _other_dtype(message):
+            verdict = "wrong-dtype"
         else:
             raise
         raise Wrong(verdict, message) from None
+
+
+def _other_dtype(message: str) -> bool:
+    """Whether the two sides of a message have the same number of elements, of different dtypes."""
+    match verdicts.disagreement(message):
+        case (sent, its, received, other):
+            return its != other and sent * other.itemsize == received * its.itemsize
+    return False
 
 
 def numbers(

@@ -40,6 +40,8 @@ TREE = Task(
             sends to p + 2**k, if that is below group.size.
         only-powers-of-two: It works for 2 and 4 ranks. With 3, some partner does not exist: send
             only when place + distance < group.size.
+        no-wrap: It works for root 0. For another root a partner's number leaves the group: places
+            are counted from the root, so a place becomes a rank again modulo group.size.
         no-tensor: Return x at the end, on every rank.
         not-in-place: Receive into x itself, group.recv(x, frm), not into a new tensor.
         not-reached: This rank never received. Which rank should send to it, and in which step?

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ..launch.errors import CallMismatch
 from . import collective_runs as runs
+from . import verdicts
 from .collective_runs import FORBID, SIZES, difference, same
 from .machinery import Bench, Subcheck, Task, Wrong, checker
 from .verdicts import hints_of
@@ -51,15 +53,15 @@ def exchanges(driver, kind: str, worlds: tuple[int, ...]):
         for W in worlds:
             asked = _sizes(kind, W)
             tables = [_table(bench, sizes, case) for case, sizes in enumerate(asked)]
-            outcome = runs.run(
-                bench,
-                W,
-                driver,
-                [
-                    [(xs[rank].clone(), list(sizes[rank])) for xs, sizes in zip(tables, asked)]
-                    for rank in range(W)
-                ],
-            )
+            cases = [
+                [(xs[rank].clone(), list(sizes[rank])) for xs, sizes in zip(tables, asked)]
+                for rank in range(W)
+            ]
+            try:
+                outcome = runs.run(bench, W, driver, cases)
+            except CallMismatch as failure:
+                _judge_width(failure, {xs[0].shape[1:].numel() for xs in tables}, kind)
+                raise
             for case, (sizes, xs) in enumerate(zip(asked, tables)):
                 pieces = [x.split(row) for x, row in zip(xs, sizes)]
                 for rank, seen in enumerate(outcome.values):
@@ -72,6 +74,19 @@ def exchanges(driver, kind: str, worlds: tuple[int, ...]):
                         runs.expect_own_storage(where, "x", result, late)
 
     return test
+
+
+def _judge_width(failure: CallMismatch, widths: set[int], kind: str) -> None:
+    """Raise Wrong when a message of rows met room for as many elements. Where sizes differ, a first
+    message is no proof: nobody has said how many rows come.
+    """
+    _, message = verdicts.of(failure)
+    found = verdicts.disagreement(message)
+    if found is None or ("message #1 " in message and kind != "equal"):
+        return
+    sent, its, received, other = found
+    if its == other and received and sent % received == 0 and sent // received in widths:
+        raise Wrong("row-width", message)
 
 
 def _judge(where: str, rank: int, got, pieces) -> None:
@@ -137,7 +152,14 @@ def _judge_cost(where: str, trace, sizes: list[list[int]]) -> None:
                 f"{256 * min(row)} to {256 * max(row)} B, got {large}",
             )
     want = [256 * (sum(row) - row[rank]) for rank, row in enumerate(sizes)]
-    spare = SIZES_BYTES * W * (W - 1)
+    for rank, sent in enumerate(want):
+        if trace.bytes_sent(rank) - sent == SIZES_BYTES * W * (W - 1):
+            raise Wrong(
+                "table-of-sizes",
+                f"{where}, rank {rank}: expected {sent} B of rows sent and {SIZES_BYTES} B to each "
+                f"of the others for a size, got {SIZES_BYTES * W} B to each",
+            )
+    spare = SIZES_BYTES * (W - 1)
     runs.expect_bytes(where, trace, want, spare, everything=256 * (W - 1) * min(map(sum, sizes)))
     runs.expect_steps(where, trace, 3 * (W - 1))
 
@@ -164,6 +186,8 @@ ALL_TO_ALL = Task(
             wait for its sizes. A message may be empty; or both sides leave it out.
         call-mismatch: Sender and receiver disagree about the number of rows. How many rows rank s
             sends you stands in its send_sizes, not in yours: exchange the sizes first.
+        row-width: The number of rows is right, and there is room for as many elements. A row has
+            the shape x.shape[1:]: make room for rows of that shape.
         to-itself: A rank tries to send to itself. Its own rows stay: copy them, and
             start with step 1.
         error-alone: With one rank nothing is sent: the result is a copy of x.
@@ -189,6 +213,8 @@ ALL_TO_ALL = Task(
             the rank that it is for.
         padded-traffic: All messages are as long as the longest. Exchange the sizes first, one
             number each, then send exactly those rows.
+        table-of-sizes: All of send_sizes, or a whole table, goes to everybody. A rank needs one
+            number from each of the others: how many rows come from there. Send only that, 8 bytes.
         too-much-traffic: Each row is sent once, besides W-1 sizes of 8 bytes.
         too-little-traffic: Each row for another rank is sent once.
         too-many-steps: The ranks wait for one another. In each step every rank sends to one and

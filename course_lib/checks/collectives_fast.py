@@ -43,6 +43,8 @@ FAST_BROADCAST = Task(
             ranks.
         no-modulo: An index has left a list. x.view(-1).tensor_split(size) always makes size chunks,
             some of them empty; torch.chunk may make fewer.
+        no-wrap: It works for root 0. For another root a partner's number leaves the group: places
+            are counted from the root, so a place becomes a rank again modulo group.size.
         no-tensor: Return x at the end, on every rank.
         not-in-place: x itself has to change. Receive into chunks of x.view(-1), which share its
             memory.

@@ -5,6 +5,7 @@ A code names one misconception, in every exercise the same; class reports count 
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import torch
@@ -58,6 +59,8 @@ cannot-travel: The function uses something that cannot be sent to another proces
     such as an open file.
 no-answer: The cell of this task holds no function of this name. Take a fresh copy
     of the cell from the exercise and put your code into it.
+wrong-dtype: Sender and receiver disagree about the dtype. Make what you receive into
+    with the dtype of the tensor that you were given: new_empty and empty_like do that.
 syntax-error: Python cannot read the cell. Run it in the notebook first.
 refused: A graded function computes and communicates. It starts no processes, ends
     none, and opens no solution.
@@ -69,6 +72,17 @@ def of(failure: RankFailure) -> tuple[str, str]:
     verdict = BY_CLASS.get(type(failure)) or BY_ERROR.get(failure.kind, "error")
     world_size = getattr(failure, "world_size", None)
     return verdict, f"W = {world_size}: {failure}" if world_size else str(failure)
+
+
+def disagreement(message: str) -> tuple[int, torch.dtype, int, torch.dtype] | None:
+    """Bytes and dtype that were sent, and those that were to be received; None if it is not about
+    one message.
+    """
+    sides = [re.search(rf"{verb} (\d+) B of (\w+)", message) for verb in ("sends", "receives")]
+    if not all(sides):
+        return None
+    sent, received = ((int(side[1]), getattr(torch, side[2])) for side in sides)
+    return *sent, *received
 
 
 def show_tensor(x, limit: int = 8) -> str:

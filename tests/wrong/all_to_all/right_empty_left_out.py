@@ -6,12 +6,11 @@ import torch
 
 def all_to_all(x, group, send_sizes):
     r, W = group.rank, group.size
-    table = [torch.empty(W, dtype=torch.int64) for _ in range(W)]
-    table[r] = torch.tensor(send_sizes)
-    for step in range(W - 1):
-        out, into = table[(r - step) % W], table[(r - step - 1) % W]
-        group.exchange(out, (r + 1) % W, into, (r - 1) % W)
-    counts = [int(row[r]) for row in table]
+    counts = list(send_sizes)
+    for step in range(1, W):
+        to, frm = (r + step) % W, (r - step) % W
+        rows = group.exchange(torch.tensor(send_sizes[to]), to, torch.tensor(0), frm)
+        counts[frm] = rows.item()
     pieces, result = x.split(send_sizes), x.new_empty(sum(counts), *x.shape[1:])
     places = result.split(counts)
     places[r].copy_(pieces[r])

@@ -1,6 +1,7 @@
 # verdict: last-unit-only
 # points: 0
 # hint: sees the loop's variables as they are in the end
+# ruff: noqa: B023
 import torch
 import torch.nn.functional as F
 

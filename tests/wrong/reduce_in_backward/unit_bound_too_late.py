@@ -1,6 +1,7 @@
 # verdict: last-unit-only
 # points: 0
 # hint: Bind unit, shard
+# ruff: noqa: B023
 import torch
 import torch.nn.functional as F
 

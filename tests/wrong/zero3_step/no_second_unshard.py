@@ -38,7 +38,7 @@ def zero3_step(units, flats, shards, x, y, optimizer, group):
         stack.append((unit, flat, shard, x, out))
         x = out.detach().requires_grad_()
     F.mse_loss(x, y).backward()
-    for unit, flat, shard, inputs, out in reversed(stack):
+    for unit, _, shard, inputs, out in reversed(stack):
         out.backward(x.grad)
         shard.grad, x = reduced(unit, shard, group), inputs
     optimizer.step()
