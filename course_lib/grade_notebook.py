@@ -9,6 +9,7 @@ that a loop or an exit there harms no task.
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,10 +60,12 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
 
 def exercise_of(notebook, path: Path, exercises: set[str]) -> str:
     """The exercise that the notebook belongs to: by its metadata, or by its file name. Unreadable
-    if by neither.
+    if by neither, and for a lecture, which has the file name of its exercise.
     """
     said = notebook.metadata.get("lockstep", {})
     named = said.get("exercise") if isinstance(said, dict) else None
+    if named not in exercises:
+        _refuse_lecture(notebook, path, exercises)
     for candidate in (named, path.stem):
         if candidate in exercises:
             return candidate
@@ -70,6 +73,21 @@ def exercise_of(notebook, path: Path, exercises: set[str]) -> str:
         if path.stem.startswith(exercise):
             return exercise
     raise Unreadable(f"{path.name} is no exercise of this course")
+
+
+def _refuse_lecture(notebook, path: Path, exercises: set[str]) -> None:
+    """Raise Unreadable when the notebook's first cell is the title of a lecture."""
+    title = re.match(r"# Lecture (\d\d)\b", notebook.cells[0].source if notebook.cells else "")
+    if title is None:
+        return
+    own = [exercise for exercise in sorted(exercises) if exercise.startswith(title[1])]
+    where = (
+        f"Its exercise is exercises/{own[0]}.ipynb; your answers stand in the copy, "
+        f"work/{own[0]}.ipynb: grade that one"
+        if own
+        else "It has no exercise"
+    )
+    raise Unreadable(f"{path.name} is lecture {title[1]}, and a lecture is not graded. {where}")
 
 
 def find_answer(notebook, path: Path, name: str) -> Answer:

@@ -1,10 +1,16 @@
 """The grader finds an answer and what it needs in any notebook, and says why where it cannot."""
 
+from pathlib import Path
+
 import nbformat
 import pytest
 
-from course_lib.grade_notebook import find_answer
+from course_lib.grade import main
+from course_lib.grade_notebook import Unreadable, exercise_of, find_answer, read_notebook
 from tests.test_grade import GOOD, NAME, cell, notebook
+
+ROOT = Path(__file__).resolve().parent.parent
+EXERCISES = {path.stem for path in (ROOT / "exercises").glob("*.ipynb")}
 
 
 def found(tmp_path, *cells):
@@ -77,3 +83,29 @@ def test_an_answer_in_another_cell_is_found_by_its_name(tmp_path):
     answer = found(tmp_path, cell("", NAME), cell("1"), cell(GOOD))
     assert answer.notes == [f"{NAME} was found in cell 4, not in the cell that carries its id"]
     assert "import torch" in answer.source[0][2]
+
+
+def test_a_lecture_is_refused_and_its_exercise_is_named(capsys):
+    assert main([str(ROOT / "notebooks" / "00_start.ipynb")]) == 2
+    said = capsys.readouterr().out
+    assert "is lecture 00, and a lecture is not graded" in said
+    assert "exercises/00_start.ipynb" in said and "work/00_start.ipynb" in said
+    assert "of 10 points" not in said
+
+
+def test_every_lecture_names_its_own_exercise_wherever_it_is_copied():
+    for exercise in EXERCISES:
+        path = ROOT / "notebooks" / f"{exercise}.ipynb"
+        lecture = read_notebook(path)
+        for copied in (path, Path("my_copy.ipynb")):
+            with pytest.raises(Unreadable, match=f"exercises/{exercise}.ipynb"):
+                exercise_of(lecture, copied, EXERCISES)
+
+
+def test_an_exercise_is_known_by_its_metadata_or_its_file_name(tmp_path):
+    path = ROOT / "exercises" / "00_start.ipynb"
+    assert exercise_of(read_notebook(path), Path("renamed.ipynb"), EXERCISES) == "00_start"
+    bare = notebook(tmp_path, name="00_start_anna.ipynb")
+    assert exercise_of(read_notebook(bare), bare, EXERCISES) == "00_start"
+    with pytest.raises(Unreadable, match="is no exercise of this course"):
+        exercise_of(read_notebook(bare), Path("renamed.ipynb"), EXERCISES)
