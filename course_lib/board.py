@@ -225,9 +225,9 @@ class Writer:
         if name not in self.comms:
             number = len(self.comms)
             if number >= COMMS:
-                raise RuntimeError(f"rank {self.rank} makes its {number + 1}th communicator "
-                                   f"({name}): "
-                                   f"at most {COMMS} are possible in one run")
+                raise RuntimeError(f"rank {self.rank} makes communicator number "
+                                   f"{number + 1} ({name}): at most {COMMS} are possible in one "
+                                   "run")
             at = self.base + self.board.at.comms + 2 * number
             self.words[at + 1] = stream
             self.words[at] = zlib.crc32(name.encode()) | 1 << 32
@@ -268,9 +268,7 @@ class Writer:
             self.words[at + 3] = done
 
     def call(self, comm: int, number: int, text: str, site: tuple[str, int]) -> None:
-        """Write the record of a call (numbered from 1), then count it. Longer texts are cut:
-        equality is judged on what fits.
-        """
+        """Write the record of a call (numbered from 1, at most TEXT bytes), then count it."""
         body = text.encode()[:TEXT]
         raw = struct.pack("<IIHH", number, site[1], self.file(site[0]), len(body)) + body
         raw += bytes(CALL_BYTES - 4 - len(raw))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from .board import TEXT
 from .context import CallError
 from .group import Group
 from .recorder import learner_site, library_line, tensors
@@ -87,6 +88,7 @@ def begin_call(group: Group, op: str, text: str, name: str | None,
     """
     context, outer = group._context, group._call
     if outer is None:
+        text = brief(text)
         group._calls += 1
         site = learner_site()
         channel = f"{group.name}#{group._calls}"
@@ -146,17 +148,26 @@ def scratch(like: torch.Tensor, group: Group) -> torch.Tensor:
 
 def _compare(group: Group, text: str, site) -> None:
     board, call = group._context.board, group._call
-    mine = text.encode()[:160].decode(errors="replace")
     crc = zlib.crc32(group.name.encode()) | 1 << 32
     for rank in group.ranks:
         if rank == group._context.rank:
             continue
         comm = board.find_comm(rank, crc)
         record = None if comm is None else board.call(rank, comm, call.number)
-        if record is not None and record.text != mine:
+        if record is not None and record.text != text:
             of = "" if group.name == "world" else f" of group {list(group.ranks)}"
             raise CallError(f"call #{call.number}{of}", {
                 group._context.rank: (text, site), rank: (record.text, record.site)})
+
+
+def brief(text: str) -> str:
+    """The text as it fits on the board: a long one is cut, and ends with the checksum of the whole,
+    so that equal records mean equal texts.
+    """
+    whole = text.encode()
+    if len(whole) <= TEXT:
+        return text
+    return f"{whole[:TEXT - 12].decode(errors='ignore')}... {zlib.crc32(whole):08x}"
 
 
 def _describe(op: str, x, arguments: dict, agree: tuple[str, ...], name: str | None) -> str:
@@ -166,7 +177,9 @@ def _describe(op: str, x, arguments: dict, agree: tuple[str, ...], name: str | N
     if tensor is not None and "shape" in agree:
         parts.append(str(tuple(tensor.shape)))
     if tensor is not None and "shapes" in agree:
-        parts += [str(tensor.dtype)[6:], str([tuple(t.shape) for t in x])]
+        dtypes = [str(t.dtype)[6:] for t in x]
+        parts.append(dtypes[0] if len(set(dtypes)) == 1 else str(dtypes))
+        parts.append(str([tuple(t.shape) for t in x]))
     parts += [f"{key}={arguments[key]}" for key in agree if not key.startswith(("shape", "dtype"))]
     return " ".join(parts + ([f"name={name!r}"] if name else []))
 

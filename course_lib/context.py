@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import torch
 
+from . import board as boards
 from .board import RECV, SEND, Board, Writer
 from .recorder import Recorder, library_line
 
 KINDS = {SEND: ("send", "isend"), RECV: ("recv", "irecv")}
+DTYPES = frozenset(getattr(torch, name) for name in boards.DTYPES)
 PROBE_BYTES = 1 << 16  # how much of a tensor is compared between isend and wait
 
 
@@ -68,6 +70,33 @@ class Handle:
         meanwhile.
         """
         self.group._wait([self], library_line())
+
+
+def sendable(group, direction: int, tensor, peer: int) -> tuple[torch.Tensor, int]:
+    """The tensor as it can travel, and the peer's rank in the world. TypeError or ValueError for
+    what would hang or give nonsense.
+    """
+    verb, argument = KINDS[direction][0], "to" if direction == SEND else "frm"
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{verb} takes a tensor, not {type(tensor).__name__}")
+    if not isinstance(peer, int) or not 0 <= peer < group.size:
+        raise ValueError(f"{argument}={peer!r}: must be a rank of the group, 0..{group.size - 1}")
+    if peer == group.rank:
+        raise ValueError(f"{argument}={peer}: this is rank {peer} itself; a rank sends only to "
+                         "others")
+    if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+        if direction == RECV:
+            raise ValueError(f"recv needs a contiguous tensor to fill, not one of strides "
+                             f"{tensor.stride()} or a conjugate that is not computed yet: receive "
+                             "into torch.empty(...) and copy")
+        tensor = tensor.contiguous().resolve_conj().resolve_neg()
+    if tensor.dtype not in DTYPES:
+        raise TypeError(f"{verb} of a tensor of {tensor.dtype}: must be one of "
+                        f"{', '.join(boards.DTYPES)}")
+    if group.device.type == "meta" and not tensor.is_meta:
+        raise ValueError(f"{verb} of a real tensor of shape {tuple(tensor.shape)} in a dry run: "
+                         "make it inside the function, or pass it (or its module) as an argument")
+    return tensor.detach() if tensor.requires_grad else tensor, group.ranks[peer]
 
 
 def probe(tensor: torch.Tensor) -> int | None:

@@ -17,7 +17,7 @@ import zlib
 import torch
 
 from .board import DTYPES, ON_MESSAGE, RECV, SEND
-from .context import KINDS, CallError, Context, Handle, probe
+from .context import KINDS, CallError, Context, Handle, probe, sendable
 from .recorder import learner_site, library_line
 from .trace import MAIN
 
@@ -93,6 +93,9 @@ class Group:
         if isinstance(into, tuple):
             into, frm = into
         if to == self.rank and frm == self.rank:
+            if into.shape != out.shape or into.dtype != out.dtype:
+                raise ValueError(f"into is {into.dtype} of shape {tuple(into.shape)}, out is "
+                                 f"{out.dtype} of shape {tuple(out.shape)}: must be alike")
             if self._call is not None and self._context.recorder:
                 self._context.recorder.moves.note("copy", into, out, self.stream_name)
             return into.copy_(out)
@@ -193,7 +196,7 @@ class Group:
         source = library_line() if self._context.recorder else ("", 0)
         ops, posted = [], []
         for direction, tensor, peer in wanted:
-            tensor, peer = self._checked(direction, tensor, peer)
+            tensor, peer = sendable(self, direction, tensor, peer)
             key = (self._call is not None, direction, peer)
             k = self._counts[key] = self._counts.get(key, 0) + 1
             if self._context.writer:
@@ -237,24 +240,6 @@ class Group:
             recorder.add("wait", start, recorder.now(), self.stream_name,
                          requests=tuple([handle.request for handle in handles]),
                          site=handles[0].site, source=source)
-
-    def _checked(self, direction: int, tensor, peer: int) -> tuple[torch.Tensor, int]:
-        argument = "to" if direction == SEND else "frm"
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{KINDS[direction][0]} takes a tensor, not {type(tensor).__name__}")
-        if not isinstance(peer, int) or not 0 <= peer < self.size:
-            raise ValueError(f"{argument}={peer!r}: must be a rank of the group, "
-                             f"0..{self.size - 1}")
-        if peer == self.rank:
-            raise ValueError(f"{argument}={peer}: this is rank {peer} itself; a rank sends only to "
-                             "others")
-        if not tensor.is_contiguous():
-            if direction == RECV:
-                raise ValueError(f"recv needs a contiguous tensor to fill, not one of strides "
-                                 f"{tensor.stride()}: "
-                                 "receive into torch.empty(...) and copy")
-            tensor = tensor.contiguous()
-        return tensor.detach() if tensor.requires_grad else tensor, self.ranks[peer]
 
     def _publish(self, direction, tensor, peer, k, site) -> None:
         writer = self._context.writer

@@ -75,7 +75,7 @@ def _by_messages(mine: list[Spec], wanted: list[int], group: Group) -> dict[int,
     body = json.dumps(mine).encode()
     if len(body) > HEADER:
         raise ValueError(f"the shapes of this call take {len(body)} B: at most {HEADER} B can "
-                         "sent ahead")
+                         "be sent ahead")
     header = torch.tensor(list(body.ljust(HEADER)), dtype=torch.uint8, device=group.device)
     found = {}
     for step in range(1, group.size):

@@ -55,6 +55,8 @@ class Stream:
         if name == MAIN:
             raise ValueError(f"name={name!r}: the main stream exists already; choose another name")
         context = group._context
+        # Two groups may each have a stream "comm": in the trace and on the board they are two.
+        name = name if group.name == "world" else f"{name} of {group.name}"
         self.name, self.dry = name, context.transport.__class__.__name__ == "DryTransport"
         self.group = Group(context, f"{group.name}@{name}", group.ranks, name,
                            group._transport.background(group.ranks))

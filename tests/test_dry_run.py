@@ -179,6 +179,51 @@ def test_asking_for_a_value_is_refused(look):
         dry_run(lambda group: look(torch.ones(3)), 2)
 
 
+def test_real_tensors_from_elsewhere_are_refused_and_not_touched():
+    outside = torch.ones(3)
+    with pytest.raises(ValueError, match="real tensor of shape .* in a dry run: make it inside"):
+        dry_run(lambda group: ring_all_reduce(outside, group), 2)
+    with pytest.raises(ValueError, match="rank 0 computes with a real tensor"):
+        dry_run(lambda group: torch.ones(3) + outside, 2)
+    assert outside.tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="record='all': must be"):
+        dry_run(lambda group: None, 2, record="all")
+
+
+def test_an_optimizer_beside_its_module_steps_the_same_parameters():
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()  # so that it has a state to copy
+
+    def step(group, model, optimizer):
+        optimizer.zero_grad()
+        model(torch.ones(4, 3)).sum().backward()
+        optimizer.step()
+        return [p is q for p, q in zip(model.parameters(), optimizer.param_groups[0]["params"])]
+
+    run = run_ranks(step, 2, model, optimizer)
+    assert run.results == [[True, True]] * 2
+    assert_same(run.trace, dry_run(step, 2, model, optimizer))
+    costs_of = [(e.flops, e.nbytes) for e in run.trace.program(0) if e.kind == "compute"]
+    assert costs_of == [(e.flops, e.nbytes) for e in dry_run(step, 2, model, optimizer).program(0)
+                        if e.kind == "compute"]
+
+
+def test_streams_of_two_groups_are_two_streams():
+    def work(group):
+        part = group.split([list(range(group.size))])
+        first, second = group.stream("comm"), part.stream("comm")
+        second.submit(ring_all_reduce, torch.ones(1), second.group).wait()
+        first.submit(ring_all_reduce, torch.ones(1000), first.group).wait()
+        group.compute("step", seconds=1000)
+
+    run = run_ranks(work, 2)
+    assert run.trace.streams(0) == ["main", "comm", "comm of world/1.0"]
+    assert replay(run.trace, unit()).makespan == 5008
+    assert_same(run.trace, dry_run(work, 2))
+
+
 def test_other_errors_stay_what_they_are():
     def work(group):
         raise RuntimeError("the metadata is wrong")

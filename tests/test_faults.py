@@ -15,7 +15,15 @@ import torch
 import torch.distributed as dist
 
 from course_lib import run_ranks
-from course_lib.collectives import all_reduce, barrier, broadcast, naive_all_reduce, ring_all_reduce
+from course_lib.collectives import (
+    all_gather,
+    all_reduce,
+    barrier,
+    broadcast,
+    naive_all_reduce,
+    reduce_scatter,
+    ring_all_reduce,
+)
 from course_lib.launch.errors import CallMismatch, Deadlock, RankDied, RankFailure, RankTimeout
 
 TARGET = 2.0  # seconds from launch to explanation
@@ -200,6 +208,15 @@ def test_different_tensors(operation, mine, words):
         operation(mine(group.rank), group)
 
     fails(work, 3, CallMismatch, "call #1 differs", here(work, 1), *words)
+
+
+@pytest.mark.parametrize("call", [
+    lambda g: reduce_scatter([torch.ones(2), torch.ones(2).to([torch.float, torch.int][g.rank])],
+                             g),
+    lambda g: all_reduce(torch.ones(2), g, name=150 * "a" + "bc"[g.rank]),
+    lambda g: all_gather(torch.ones(3, *[1] * 60), g, name="bc"[g.rank])])
+def test_differences_late_in_a_call(call):
+    fails(call, 2, CallMismatch, "call #1 differs")
 
 
 def test_different_message_sizes():
@@ -474,6 +491,10 @@ def test_uncounted_arguments_are_named():
         run_ranks(lambda group: None, 2, timeout=-1)
     with pytest.raises(ValueError, match="start='fork'"):
         run_ranks(lambda group: None, 2, start="fork")
+    with pytest.raises(ValueError, match="device='bogus': must be a device of torch"):
+        run_ranks(lambda group: None, 2, device="bogus")
+    with pytest.raises(ValueError, match="backend='bogus': must be a backend"):
+        run_ranks(lambda group: None, 2, backend="bogus")
     with pytest.raises(TypeError, match="cannot be sent to the ranks"):
         run_ranks(lambda group, lock: None, 2, __import__("threading").Lock())
 
@@ -493,6 +514,10 @@ def test_uncounted_arguments_are_named():
             lambda g: all_reduce(torch.ones(2), g, op="avg"),
             "op='avg': must be one of sum, mean, max",
         ),
+        (lambda g: all_reduce(torch.ones(2) * 1j, g, op="max"), "complex numbers have no order"),
+        (lambda g: all_reduce((torch.ones(2) * 1j).conj(), g), "has not computed yet"),
+        (lambda g: g.send(torch.ones(2).to(torch.uint16), 1 - g.rank), "torch.uint16: must be"),
+        (lambda g: g.exchange(torch.ones(2), g.rank, torch.ones(3), g.rank), "must be alike"),
         (lambda g: broadcast(torch.ones(2), g, root=2), "root=2: must be a rank of the group"),
         (lambda g: g.split([[0]]), "every rank of 0..1 must be in exactly one list"),
         (lambda g: run_ranks(lambda h: None, 2), "inside a rank"),

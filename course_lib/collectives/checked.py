@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ..board import DTYPES as NAMES
+from ..context import DTYPES
 from ..group import Group
 
 OPS = ("sum", "mean", "max")
@@ -17,8 +19,17 @@ def check_tensor(x: torch.Tensor, group: Group, op: str = "sum", root: int = 0) 
         raise ValueError(f"x has shape {tuple(x.shape)} and strides {x.stride()}: must be "
                          "contiguous, because it "
                          "is changed in place; call it on x.contiguous() and copy the result back")
+    if x.is_conj() or x.is_neg():
+        raise ValueError("x is a conjugate or negative that torch has not computed yet: call it on "
+                         "x.resolve_conj().resolve_neg()")
+    check_dtype(x)
     check_op(op, x)
     check_root(root, group)
+
+
+def check_dtype(x: torch.Tensor) -> None:
+    if x.dtype not in DTYPES:
+        raise TypeError(f"a tensor of {x.dtype}: must be one of {', '.join(NAMES)}")
 
 
 def check_op(op: str, x: torch.Tensor) -> None:
@@ -26,6 +37,8 @@ def check_op(op: str, x: torch.Tensor) -> None:
         raise ValueError(f"op={op!r}: must be one of {', '.join(OPS)}")
     if op == "mean" and not (x.is_floating_point() or x.is_complex()):
         raise ValueError(f"op='mean' on {x.dtype}: a mean needs a floating-point tensor")
+    if op == "max" and x.is_complex():
+        raise ValueError(f"op='max' on {x.dtype}: complex numbers have no order")
 
 
 def check_segments(segments: int) -> None:
@@ -45,8 +58,9 @@ def check_parts(parts, group: Group, op: str = "sum") -> list[torch.Tensor]:
         raise ValueError(f"parts has {len(parts)} tensors: must have one per rank, {group.size} in "
                          "this group")
     for part in parts:
+        check_dtype(part)
         check_op(op, part)
-    return [part.contiguous() for part in parts]
+    return [part.contiguous().resolve_conj().resolve_neg() for part in parts]
 
 
 def divide(x: torch.Tensor, group: Group, op: str) -> torch.Tensor:

@@ -117,11 +117,11 @@ def axis_groups(group: Group, shape: tuple[int, ...]) -> list[Group]:
 
     Made once per shape and group. ValueError unless the axes multiply to the size of the group.
     """
-    total = 1
+    shape, total = tuple(shape), 1
     for length in shape:
         total *= length
     if total != group.size or min(shape) < 1:
-        raise ValueError(f"shape={tuple(shape)}: its axes must multiply to {group.size} ranks")
+        raise ValueError(f"shape={shape}: its axes must multiply to {group.size} ranks")
     if shape not in group.axes:
         axes, stride = [], 1
         for length in reversed(shape):

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import torch
+import torch.distributed as dist
+
 from ..recorder import make_trace
 from ..trace import Trace
 from . import errors, pickling
@@ -65,6 +68,7 @@ def run_ranks(fn, world_size: int, *args, timeout: float = 60.0, backend: str = 
     Raises RankFailure (Deadlock, CallMismatch, RankDied, RankTimeout) when anything goes wrong in
     any rank; a failed run has no result. ValueError or TypeError for wrong arguments. """
     _check(fn, world_size, timeout, record)
+    _check_device(backend, device)
     with _folder() as folder:
         job = Job(_pickled(fn, args, kwargs), 0, world_size, str(folder), time.perf_counter(),
                   backend, device,
@@ -124,6 +128,16 @@ def _check(fn, world_size, timeout, record) -> None:
     if INSIDE in os.environ:
         raise RuntimeError("run_ranks was called inside a rank: ranks cannot start ranks. Use "
                            "group.split for subgroups")
+
+
+def _check_device(backend, device) -> None:
+    names = [part.split(":")[-1] for part in str(backend).split(",")]  # as in cpu:gloo,cuda:nccl
+    if not all(map(dist.is_backend_available, names)):
+        raise ValueError(f"backend={backend!r}: must be a backend that this torch has, as gloo")
+    try:
+        torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device={device!r}: must be a device of torch, as cpu or cuda") from None
 
 
 @contextmanager
