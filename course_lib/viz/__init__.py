@@ -7,6 +7,7 @@ compare, and a static picture for readers without a kernel.
 from ..launch import errors as _errors
 from .cells import Cell, Lane, Stage, with_cells
 from .cells_view import CellsView, bytes_chart, show_collective
+from .chart import Chart
 from .explore import explore_collectives
 from .graph import topology
 from .memory import memory_chart
@@ -21,11 +22,11 @@ from .view import View, reporting
 from .wait_for import wait_for
 from .zero_view import explore_zero, show_zero
 
-__all__ = ["bubble_chart", "bytes_chart", "Cell", "CellsView", "colour", "explore_collectives",
-           "explore_pipeline", "explore_zero", "Lane", "machine_picker", "MEANINGS",
-           "memory_chart", "on_failure", "predict", "reporting", "show", "show_collective",
-           "show_diff", "show_pipeline", "show_source", "show_zero", "Stage", "style", "topology",
-           "unit_steps", "View", "wait_for", "with_cells"]
+__all__ = ["bubble_chart", "bytes_chart", "Cell", "CellsView", "Chart", "colour",
+           "explore_collectives", "explore_pipeline", "explore_zero", "Lane", "machine_picker",
+           "MEANINGS", "memory_chart", "on_failure", "predict", "reporting", "show",
+           "show_collective", "show_diff", "show_pipeline", "show_source", "show_zero", "Stage",
+           "style", "topology", "unit_steps", "View", "wait_for", "with_cells"]
 
 if on_failure not in _errors.on_failure:  # a failed run shows its picture under the cell
     _errors.on_failure.append(on_failure)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ..timeline import Timeline
 from ..trace import SENDS, Trace
 from .cells_still import cells_still
+from .chart import Chart
 from .collective import collective_data
 from .excerpt import one_call
 from .show import timeline_of
@@ -50,7 +50,7 @@ def trace_of(x) -> Trace:
     return trace
 
 
-def bytes_chart(x, call: int | None = None) -> go.Figure:
+def bytes_chart(x, call: int | None = None) -> Chart:
     """Bytes that each rank sent and received, and bytes from each rank to each other one."""
     trace = one_call(trace_of(x), call)
     ranks = list(range(trace.world_size))
@@ -59,7 +59,8 @@ def bytes_chart(x, call: int | None = None) -> go.Figure:
         for e in program:
             if e.kind in SENDS:
                 table[rank][e.peer] += e.nbytes
-    figure = make_subplots(1, 2, subplot_titles=("bytes per rank", "bytes per pair of ranks"))
+    figure = make_subplots(1, 2, subplot_titles=("bytes per rank", "bytes per pair of ranks"),
+                           figure=Chart())
     received = [sum(row[rank] for row in table) for rank in ranks]
     for name, kind, values in (("sent", "send", list(map(sum, table))),
                                ("received", "recv", received)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ..trace import CATEGORIES, MAIN, Trace
 from ..virtual_time import replay
 from .cells_view import trace_of
+from .chart import Chart
 from .excerpt import between
 from .theme import MEANINGS, TEXT, colour, style
 from .zero_trace import moments
@@ -18,7 +18,7 @@ from .zero_view import MARKS, on_top, story_steps
 PHASES = {"forward": "F", "backward": "B", "optimizer": "opt"}
 
 
-def memory_chart(x, rank: int = 0, machine=None) -> go.Figure:
+def memory_chart(x, rank: int = 0, machine=None) -> Chart:
     """Bytes that a rank holds, stacked by category, through forward, backward and optimizer.
 
     x: a Run or a Trace, or several by name, {name: Run}, on one scale. A step between the marks
@@ -28,7 +28,7 @@ def memory_chart(x, rank: int = 0, machine=None) -> go.Figure:
     """
     runs = x if isinstance(x, dict) else {"": x}
     figure = make_subplots(1, len(runs), subplot_titles=list(runs), shared_yaxes=True,
-                           horizontal_spacing=0.04)
+                           horizontal_spacing=0.04, figure=Chart())
     style(figure)
     found = [held_through(trace_of(run), rank, machine) for run in runs.values()]
     for column, (points, phases) in enumerate(found, 1):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
 from ..schedule import time_schedule
+from .chart import Chart
 from .pipeline_text import KNOWN, schedule_name, whole_rank_times
 from .theme import STRONG, style
 
@@ -13,7 +12,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 def bubble_chart(schedule="1f1b", p=(2, 4, 8), m=(1, 2, 4, 8, 16, 32, 64), *,
                  definition: str = "fraction", v: int = 2,
-                 times: dict[str, float] | None = None) -> go.Figure:
+                 times: dict[str, float] | None = None) -> Chart:
     """The bubble of schedules against m, a curve for each p: every point is a timed schedule.
 
     schedule: a name, or several. definition: "fraction" (over total time) or "ratio" (over useful
@@ -23,7 +22,7 @@ def bubble_chart(schedule="1f1b", p=(2, 4, 8), m=(1, 2, 4, 8, 16, 32, 64), *,
     if definition not in ("fraction", "ratio"):
         raise ValueError(f"definition={definition!r}: must be fraction or ratio")
     names = [schedule_name(one) for one in ([schedule] if isinstance(schedule, str) else schedule)]
-    sizes, figure = [p] if isinstance(p, int) else list(p), style(go.Figure())
+    sizes, figure = [p] if isinstance(p, int) else list(p), style(Chart())
     for i, name in enumerate(names):
         for k, size in enumerate(sizes):
             points = bubble_points(name, size, m, definition, v, times)

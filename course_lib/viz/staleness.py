@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from .chart import Chart
 from .theme import FAINT, TEXT, style
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
-def staleness_chart(runs: dict) -> go.Figure:
+def staleness_chart(runs: dict) -> Chart:
     """Left: the last loss of each run over the mean staleness of its gradients. Right: its losses
     by the clock of the workers.
 
@@ -22,7 +22,8 @@ def staleness_chart(runs: dict) -> go.Figure:
     if not runs or not all(runs.values()):
         raise ValueError(f"runs: {', '.join(n for n in runs if not runs[n]) or 'none'} without an "
                          "update")
-    figure = make_subplots(1, 2, subplot_titles=("after the last update", "by the workers' clock"))
+    figure = make_subplots(1, 2, subplot_titles=("after the last update", "by the workers' clock"),
+                           figure=Chart())
     means = [sum(push.staleness for push, _ in run) / len(run) for run in runs.values()]
     last = [float(run[-1][1]) for run in runs.values()]
     figure.add_scatter(x=means, y=last, text=list(runs), mode="lines+markers+text",
