@@ -39,13 +39,13 @@ LECTURES = (
     Lecture(0, "Start", 30, (), BOTH),
     Lecture(1, "Collectives", 40, (0,), BOTH),
     Lecture(2, "Machines and networks", 30, (1,)),
-    Lecture(3, "All-reduce", 40, (1,), WEEKEND),
-    Lecture(4, "Parameter server (side lecture)", 25, (3,)),
-    Lecture(5, "Data parallelism", 40, (1,), BOTH),
+    Lecture(3, "All-reduce", 45, (1,), WEEKEND),
+    Lecture(4, "Parameter server (side lecture)", 30, (3,)),
+    Lecture(5, "Data parallelism", 45, (1,), BOTH),
     Lecture(6, "ZeRO", 45, (5,), WEEKEND),
-    Lecture(7, "Batch size and accumulation", 30, (5,)),
-    Lecture(8, "Pipeline parallelism", 45, (1,), BOTH),
-    Lecture(9, "Zero bubble", 40, (8,)),
+    Lecture(7, "Batch size and accumulation", 35, (5,)),
+    Lecture(8, "Pipeline parallelism", 45, (5,), BOTH),
+    Lecture(9, "Zero bubble", 45, (8,)),
     Lecture(10, "Tensor parallelism", 45, (1,), WEEKEND),
     Lecture(11, "Sequence parallelism and activation memory", 40, (10,), WEEKEND),
     Lecture(12, "Recomputation", 30, (11,)),
@@ -205,9 +205,11 @@ def _line(lecture: Lecture) -> tuple[str, str, str, str]:
 
 def _route(route: str) -> str:
     chosen = [lecture for lecture in LECTURES if route == "all" or route in lecture.routes]
-    minutes = sum(lecture.minutes for lecture in chosen)
-    numbers = "00 to 17" if route == "all" else " ".join(lecture.tag for lecture in chosen)
-    return f"{route}: lectures {numbers}; {minutes} minutes of reading and running, exercises apart"
+    there = [lecture for lecture in chosen if notebook_of(lecture)]
+    later = " ".join(lecture.tag for lecture in chosen if lecture not in there)
+    minutes = sum(lecture.minutes for lecture in there)
+    return (f"{route}: lectures {' '.join(lecture.tag for lecture in there)}; {minutes} minutes of "
+            "reading and running, exercises apart" + (f"; to come: {later}" if later else ""))
 
 
 def _columns(rows: list[tuple[str, ...]]) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import re
 from importlib import import_module
 
+import nbformat
 import pytest
 
 from course_lib.checks import TASKS, check_exchange_with_neighbour
@@ -101,6 +102,16 @@ def test_when_all_is_solved_nothing_is_next():
     shown = module.progress()
     assert shown.next == "every task is solved" and shown.open_task is None
     assert "Where you are" not in str(shown) + shown._repr_html_()
+
+
+@pytest.mark.parametrize("lecture", filter(module.notebook_of, module.LECTURES),
+                         ids=lambda lecture: lecture.tag)
+def test_the_map_the_lecture_and_the_readme_say_the_same(lecture):
+    path = module.notebook_of(lecture)
+    first = nbformat.read(path, as_version=4).cells[0].source
+    assert f"{lecture.minutes} minutes" in " ".join(first.split())
+    row = f"| {lecture.tag} | [{lecture.title}](notebooks/{path.name}) | {lecture.minutes} |"
+    assert row in (module.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_map_is_sound():
