@@ -104,7 +104,7 @@ def test_when_all_is_solved_nothing_is_next():
     assert "Where you are" not in str(shown) + shown._repr_html_()
 
 
-@pytest.mark.parametrize("lecture", filter(module.notebook_of, module.LECTURES),
+@pytest.mark.parametrize("lecture", list(filter(module.notebook_of, module.LECTURES)),
                          ids=lambda lecture: lecture.tag)
 def test_the_map_the_lecture_and_the_readme_say_the_same(lecture):
     path = module.notebook_of(lecture)

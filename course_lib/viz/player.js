@@ -129,6 +129,7 @@ class Player {
     this.speed = tag("select", { class: "ls-speed", "aria-label": "Speed", title: "Speed" }, main);
     for (const s of SPEEDS) tag("option", { value: s }, this.speed, `${s}×`);
     this.speed.value = "1";
+    if (!this.last) main.style.display = this.time.style.display = "none";  // nothing happens
     this.addExtras(tag("div", { class: "ls-group ls-extras" }, bar));
   }
 
@@ -188,7 +189,7 @@ class Player {
     const first = moving ? data.steps.findIndex((one) => one[0] === time) : step;
     const text = first < step ?
       `Steps ${first} to ${step} of ${this.last}, all at this moment; the last: ${sentence}` :
-      `Step ${step} of ${this.last}: ${sentence}`;
+      this.last ? `Step ${step} of ${this.last}: ${sentence}` : sentence;
     const end = timeText(data.clock.end, data.clock);
     this.picture.draw(clock, step, moving);
     this.time.textContent = `${timeText(clock, data.clock)} / ${end}`;
