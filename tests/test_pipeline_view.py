@@ -94,8 +94,15 @@ def test_both_bubbles_are_said_with_formula_and_value():
     assert "bubble = (p-1)(F+I+W) = 9 ms, as replayed" in text
     late = repr(explore_pipeline("1f1b", latency=0.2))
     assert "idle / useful time = 12.2 ms / 24 ms" in late and "(p-1)(F+I+W) + transfers" in late
-    assert "holds for m ≥ 2p-1" in repr(explore_pipeline("zb-h2", m=5))
-    assert "No closed form of ZB-V with transfers" in repr(explore_pipeline("zb-v", latency=0.1))
+    assert "bubble = max(0, (p-1)(F+I) - (min(m,2p-1)-1) min(F,W)) = 2 ms, as replayed" in repr(
+        explore_pipeline("zb-h2", m=5))
+    long_w = explore_pipeline("zb-h1")
+    change(long_w, W=3.0)
+    assert "bubble = (p-1)(F+I) - (min(m,p)-1) min(F,W) = 3 ms, as" in repr(long_w)
+    assert "no closed form of zb_v with transfer" in repr(explore_pipeline("zb-v", latency=0.1))
+    cheap = explore_pipeline("dualpipev")
+    change(cheap, pair=2.5)
+    assert "it counts up to the end of the last rank" in repr(cheap)
     assert "up to the end of the last rank" in repr(explore_pipeline("zb-h2", barrier=True))
 
 

@@ -8,6 +8,7 @@ S = T_F + T_I + T_W (a B takes T_I + T_W). `forms.py` has the closed forms.
 
 from __future__ import annotations
 
+from ..machine.model import check_whole
 from .ops import Op, Schedule, interleaved, linear
 
 
@@ -158,8 +159,7 @@ def _chunk_rows(r: int, p: int, m: int, v: int) -> tuple[list[Op], list[Op]]:
 
 def _check(p: int, m: int, v: int = 1) -> None:
     for name, value in (("p", p), ("m", m), ("v", v)):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name}={value}: must be an integer of at least 1")
+        check_whole(name, value)
 
 
 def _check_multiple(p: int, m: int) -> None:

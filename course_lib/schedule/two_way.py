@@ -39,9 +39,7 @@ def dualpipe(p: int, m: int) -> Schedule:
     Bubble (p/2 - 1) (T_F&B + T_B - 3 T_W), holds p+1 micro-batches and the weights twice
     (DeepSeek-V3, 2024). p and m must be even, m >= 2p. Micro-batches m/2 and up run from rank p-1.
     """
-    _check(p, m)
-    if p % 2 or m % 2 or m < 2 * p:
-        raise ValueError(f"p={p}, m={m}: DualPipe needs even p and even m, m at least 2p")
+    check_dual("dualpipe", p, m)
     ranks, overlapped = [], {}
     for r in range(p):
         q = min(r, p - 1 - r)
@@ -57,15 +55,22 @@ def dualpipe_v(p: int, m: int) -> Schedule:
 
     Bubble (p-1) (T_F&B + T_B - 3 T_W) in times of a stage, half a rank's layers (DeepSeek, 2025).
     """
-    _check(p, m)
-    if m < 2 * p:
-        raise ValueError(f"m={m}: DualPipeV needs m of at least 2p={2 * p}")
+    check_dual("dualpipe_v", p, m)
     ranks, overlapped = [], {}
     for r in range(p):
         ops, pairs = _spell(_dual_words(p, r, m), [r, 2 * p - 1 - r])
         ranks.append(ops)
         overlapped.update(pairs)
     return Schedule(ranks, v_shape(p), overlapped)
+
+
+def check_dual(name: str, p: int, m: int) -> None:
+    """ValueError for a p and m of which there is no DualPipe, or DualPipeV."""
+    _check(p, m)
+    if name == "dualpipe" and (p % 2 or m % 2 or m < 2 * p):
+        raise ValueError(f"p={p}, m={m}: DualPipe needs even p and even m, m at least 2p")
+    if m < 2 * p:
+        raise ValueError(f"m={m}: DualPipeV needs m of at least 2p={2 * p}")
 
 
 def _dual_words(h: int, q: int, n: int) -> list[str]:

@@ -19,7 +19,7 @@ class Known:
     ratio: str = ""
     fraction: str = ""
     chunks: bool = False  # whether it takes v
-    needs: str = "m ≥ p"
+    general: str = ""  # the bubble in words for few micro-batches, or a W that is long
 
     def build(self, p: int, m: int, v: int):
         return getattr(library, self.builder)(p, m, *([v] if self.chunks else []))
@@ -32,12 +32,14 @@ KNOWN = {
     "1F1B": Known("one_f_one_b", S, "(p-1)/m", "(p-1)/(m+p-1)"),
     "interleaved 1F1B": Known("interleaved_1f1b", f"{S}/v", "(p-1)/(vm)", "(p-1)/(vm+p-1)", True),
     "looped BFS": Known("looped_bfs", f"{S}/v", "(p-1)/(vm)", "(p-1)/(vm+p-1)", True),
-    "ZB-H1": Known("zb_h1", "(p-1)(F+I-W)"),
-    "ZB-H2": Known("zb_h2", "(p-1)(F+I-2W)", needs="m ≥ 2p-1"),
+    "ZB-H1": Known("zb_h1", "(p-1)(F+I-W)", general="(p-1)(F+I) - (min(m,p)-1) min(F,W)"),
+    "ZB-H2": Known("zb_h2", "(p-1)(F+I-2W)",
+                   general="max(0, (p-1)(F+I) - (min(m,2p-1)-1) min(F,W))"),
     "interleaved ZB": Known("interleaved_zb", "", chunks=True),
-    "ZB-V": Known("zb_v", "(p-1)(I-W)", needs="m ≥ 2p-1, I ≥ W, I ≥ F"),
-    "DualPipe": Known("dualpipe", "(p/2-1)(F&B+I-2W)", needs="F = I"),
-    "DualPipeV": Known("dualpipe_v", "(p-1)(F&B+I-2W)/2", needs="F = I"),
+    "ZB-V": Known("zb_v", "(p-1)(I-W)", general="max((p-1)(F+I) - (min(m,p)-1) F - "
+                  "max(0, min(m,2p-1)-p) W, (p-1)(I-F)/2)"),
+    "DualPipe": Known("dualpipe", "(p/2-1)(F&B+I-2W)"),
+    "DualPipeV": Known("dualpipe_v", "(p-1)(F&B+I-2W)/2"),
 }
 
 
@@ -110,10 +112,13 @@ def closed_form_note(name: str, timeline, p: int, m: int, **how) -> str:
     v = how.pop("v") if known.chunks else how.pop("v") and 1
     try:
         formula = bubble_seconds(known.builder, p, m, v=v, **how)
-    except ValueError:
-        return f"No closed form of {name} with transfers is known."
+    except ValueError as error:
+        return f"No closed form of the bubble here: {error}."
+    F, I, W = how["F"], how["I"], how["W"]  # noqa: E741
+    simple = W <= F and 2 * W <= F + I and m >= 2 * p - 1
+    text = known.bubble if simple or not known.general else known.general
     if math.isclose(formula, timeline.bubble, rel_tol=1e-6, abs_tol=1e-12):
         more = " + transfers" if how["latency"] else ""
-        return f"Closed form: bubble = {known.bubble}{more} = {seconds_text(formula)}, as replayed."
-    return (f"The closed form {known.bubble} gives {seconds_text(formula)}: it counts a rank's own "
-            f"span, and holds for {known.needs} and transfers that hide behind computation.")
+        return f"Closed form: bubble = {text}{more} = {seconds_text(formula)}, as replayed."
+    return (f"The closed form {text} gives {seconds_text(formula)}: it counts up to the end of the "
+            "last rank, since ranks compute for unequally long.")
