@@ -150,9 +150,7 @@ def run_pipeline(stages: Stages, schedule, inputs: Tensor, targets: Tensor, grou
                     for op in ops:
                         run.compute(op)
     with group.label("sum shared gradients"):
-        sum_shared_gradients(stages, group)
-    for parameter, gradient in earlier.items():
-        add_gradient(parameter, gradient)
+        sum_shared_gradients(stages, group, earlier)
     for name, parameter in stages.named_parameters():
         if parameter.grad is not None:
             group.hold(parameter.grad, "gradient", name)
@@ -221,8 +219,9 @@ def set_shared_gradients_aside(stages: Stages) -> dict[nn.Parameter, Tensor]:
     return earlier
 
 
-def sum_shared_gradients(stages: Stages, group: Group) -> None:
-    """After: a parameter that two ranks hold has the sum of both gradients on both.
+def sum_shared_gradients(stages: Stages, group: Group, earlier: dict[nn.Parameter, Tensor]) -> None:
+    """After: a parameter that two ranks hold has the sum of both gradients on both, and what was
+    set aside is in it again.
 
     Cost: one message of their elements in each direction; nothing where nothing is shared.
     """
@@ -235,6 +234,8 @@ def sum_shared_gradients(stages: Stages, group: Group) -> None:
         theirs = group.exchange(mine, peer, torch.empty_like(mine), peer)
         for p, part in zip(parameters, theirs.split([p.numel() for p in parameters])):
             add_gradient(p, part.view_as(p))
+    for parameter, gradient in earlier.items():
+        add_gradient(parameter, gradient)
 
 
 def _program(stages: Stages, schedule, group: Group) -> tuple[list[Action], int]:

@@ -170,8 +170,8 @@ class Player {
 
   key(event) {
     const action = KEYS[event.key];
-    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (ownKey(event.target, event.key)) return;
+    if (!action || ownKey(event.target, event.key)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
     this.act(action);
@@ -293,9 +293,8 @@ class Player {
 
 /* The widget that plays the pictures that `engine` makes of its data. */
 function playing(engine) {
-  function render({ model, el }) {
+  return { render({ model, el }) {
     const player = new Player(el, model, engine);
     return () => player.end();
-  }
-  return { render };
+  } };
 }
