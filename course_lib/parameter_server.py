@@ -22,8 +22,9 @@ most (2k + 1)(N - 1). Who arrives when follows from the workers' speeds, `Clock`
 obey it: so runs repeat. Their trace belongs to these speeds, and `replay` offers no other machine.
 
 Parameters and gradients travel as one flat vector, in the order of `model.parameters()`; a missing
-gradient counts as zero. Source: Li et al. 2014, "Scaling Distributed Machine Learning with the
-Parameter Server".
+gradient counts as zero. Frozen parameters (requires_grad=False) do not travel and are not updated:
+all ranks start with the same. Source: Li et al. 2014, "Scaling Distributed Machine Learning with
+the Parameter Server".
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def serve_parameters(model: nn.Module, optimizer: torch.optim.Optimizer, group: 
     write(gradients(model), mean_of_workers(model, group, weights))
     optimizer.step()
     optimizer.zero_grad()
-    send_to_workers(flat(model.parameters()), group)
+    send_to_workers(flat(parameters(model)), group)
 
 
 def pull_parameters(model: nn.Module, group: Group) -> None:
@@ -60,7 +61,7 @@ def pull_parameters(model: nn.Module, group: Group) -> None:
     """
     vector = flat(gradients(model))
     group.send(vector, SERVER)
-    write(model.parameters(), group.recv(vector, SERVER))
+    write(parameters(model), group.recv(vector, SERVER))
     model.zero_grad()
 
 
@@ -84,7 +85,7 @@ def mean_of_workers(model: nn.Module, group: Group, weights: Sequence[float] | N
     if len(weights) != len(workers) or min(weights) < 0 or not sum(weights) > 0:
         raise ValueError(f"weights={weights}: must be a number of at least 0 for each of the "
                          f"{len(workers)} workers, and not all 0")
-    incoming = flat(model.parameters())
+    incoming = flat(parameters(model))
     total = torch.zeros_like(incoming)
     for worker, weight in zip(workers, weights):
         total += group.recv(incoming, worker) * (weight / sum(weights))
@@ -176,12 +177,12 @@ def serve(model: nn.Module, optimizer: torch.optim.Optimizer, group: Group, orde
 
     Go through it to its end. Cost: 2 vectors per update, one in and one out.
     """
-    workers, vector = check_workers(group), flat(model.parameters())
+    workers, vector = check_workers(group), flat(parameters(model))
     if (most := max(turn.worker for turn in order)) > workers:
         raise ValueError(f"order: has {most} workers, the group {workers}")
     for turn in order:
         if turn.kind == "pull":
-            group.send(flat(model.parameters()), turn.worker)
+            group.send(flat(parameters(model)), turn.worker)
             continue
         write(gradients(model), group.recv(vector, turn.worker))
         optimizer.step()
@@ -195,9 +196,9 @@ def work(model: nn.Module, loss_of: Callable[[nn.Module, int], Tensor], group: G
     loss_of(model, step) is the loss of this worker's step 0, 1, ... Give it `own_seconds(order)`.
     """
     group.mark(ASYNCHRONOUS)
-    vector = flat(model.parameters())
+    vector = flat(parameters(model))
     for step, time in enumerate(seconds):
-        write(model.parameters(), group.recv(vector, SERVER))
+        write(parameters(model), group.recv(vector, SERVER))
         model.zero_grad()
         loss_of(model, step).backward()
         group.compute("step", seconds=time)
@@ -233,9 +234,14 @@ def write(tensors: Iterable[Tensor], vector: Tensor) -> None:
         tensor.data.copy_(part.view_as(tensor))
 
 
+def parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Those that are trained: not the frozen ones."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 def gradients(model: nn.Module) -> list[Tensor]:
-    """The gradient of each parameter; one that has none gets zeros."""
-    for parameter in model.parameters():
+    """The gradient of each parameter that is trained; one that has none gets zeros."""
+    for parameter in parameters(model):
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-    return [parameter.grad for parameter in model.parameters()]
+    return [parameter.grad for parameter in parameters(model)]

@@ -183,5 +183,5 @@ def test_mixed_precision_holds_sixteen_bytes_per_parameter():
 
 
 def test_bad_bucket_size_is_named():
-    with pytest.raises(RuntimeError, match="bucket_bytes=0: must be at least 1"):
+    with pytest.raises(RuntimeError, match="bucket_bytes=0: must be a number of at least 1"):
         run_ranks(lambda group: Overlap(model(), group, bucket_bytes=0), 1)
