@@ -18,21 +18,26 @@ may not need it; activations stay as they are, ZeRO does not shard them.
 
 Mixed precision: where the parameters have 16 bits, each rank keeps its shard a second time in 32,
 the *master*, which the optimizer updates. Gradients travel, and are kept, in the parameters' type;
-further micro-batches are added in 32 bits.
+further micro-batches are added in 32 bits. What is written into parameters between two steps, as by
+`model.load_state_dict` on every rank, goes into the shards and masters too.
+
+Frozen parameters (requires_grad=False) stay outside: whole on every rank, never sent or updated.
+What is frozen when the strategy is made must stay so, and the rest must not be frozen later.
 
 The optimizer is any torch.optim class over the rank's own shards: it never sees the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .collectives import all_reduce
-from .data_parallel import hold_states
+from .data_parallel import check_max_norm, hold_states, trainable
 from .group import Group
 from .zero_units import Gathered, Unit, own_sum, own_sum_by_all_reduce
 
@@ -49,7 +54,7 @@ class Zero1:
     def __init__(self, model: nn.Module, group: Group, make_optimizer: MakeOptimizer):
         self.group = group
         self.units = [self.make_unit(module, group, f"unit {i}")
-                      for i, module in enumerate(units_of(model))]
+                      for i, module in enumerate(units_of(model)) if trainable(module)]
         self.optimizer = make_optimizer([unit.shard for unit in self.units])
 
     def step(self, max_norm: float | None = None) -> None:
@@ -78,7 +83,8 @@ class Zero2(Zero1):
     """Stage 2: a unit's gradients are reduced and freed as soon as its last one has been computed.
 
     And as soon as all units after it are reduced: so that the order is the same on all ranks,
-    whatever the order of the hooks.
+    whatever the order of the hooks. At the end of the pass what got no gradient is reduced as zero:
+    every pass of every rank reduces every unit once, if it brings a gradient at all.
     """
 
     def __init__(self, model: nn.Module, group: Group, make_optimizer: MakeOptimizer):
@@ -90,16 +96,16 @@ class Zero2(Zero1):
 
     def arrived(self, unit: Unit, parameter: nn.Parameter) -> None:
         """A gradient is complete: reduce the units whose turn it is."""
-        if unit not in self.left:  # a further pass: what the last one did not use counts as zero
+        if unit not in self.left:  # the first gradient of a pass, or one after its turn
             self.reduce_from(0)
             self.left = list(self.units)
+            at_the_end_of_backward(partial(self.reduce_from, 0))
         unit.missing.discard(parameter)
         while self.left and not self.left[-1].missing:
             self.left.pop().reduce_gradients()
 
     def finish(self) -> None:
-        """After: as in stage 1; what got no gradient is reduced as zero."""
-        self.reduce_from(0)
+        """After: as in stage 1. The backward passes have done it."""
 
     def reduce_from(self, first: int) -> None:
         """Reduce the units from number `first` on that this backward pass has left."""
@@ -113,6 +119,10 @@ class Zero3(Zero2):
     A unit is gathered before its forward and again before its backward, and released after each.
     With `prefetch`, the next unit's all-gather and the last one's reduce-scatter run on a
     background stream meanwhile; then two units are held at a time instead of one.
+
+    Outside of their unit's forward and backward parameters have no elements. Inside `with
+    zero.whole():` they are there: for `model.state_dict()`, which then gives copies, and
+    `model.load_state_dict()`. Elsewhere both raise RuntimeError.
     """
 
     make_unit = Gathered
@@ -123,6 +133,7 @@ class Zero3(Zero2):
         stream = group.stream("comm") if prefetch else None
         for i, unit in enumerate(self.units):
             unit.stream = stream
+            unit.guard()
             unit.watch(after=self.units[i + 1] if i + 1 < len(self.units) else None,
                        before=self.units[i - 1] if i > 0 else None,
                        through=partial(self.reduce_from, i + 1))
@@ -132,27 +143,46 @@ class Zero3(Zero2):
         self.finish()
         update_shards(self.units, self.optimizer, self.group, max_norm)
 
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """Inside: every rank holds all parameters. After: its shards, of what they then are.
+
+        Every rank enters and leaves. Cost: all-gather of every unit.
+        """
+        for unit in self.units:
+            unit.unshard()
+        try:
+            yield
+        finally:
+            for unit in self.units:
+                unit.follow()
+                unit.release()
+
     def finish(self) -> None:
         """After: as in stage 2; the background has reduced them all."""
-        super().finish()
         for unit in self.units:
             unit.reduced()
 
 
-def clip_gradients(shards: list[nn.Parameter], max_norm: float, group: Group) -> float:
+def at_the_end_of_backward(function: Callable[[], None]) -> None:
+    """Call it when the backward pass that is running ends (as torch's own DDP and FSDP do)."""
+    torch.autograd.Variable._execution_engine.queue_callback(function)
+
+
+def clip_gradients(shards: list[nn.Parameter], max_norm: float, group: Group) -> Tensor:
     """Scale all gradients so that their *global* norm is at most max_norm; returns the norm before.
 
     Each rank knows only its shards: the squares are summed over ranks first. Cost: 8 bytes.
     """
+    check_max_norm(max_norm)
     gradients = [shard.grad for shard in shards if shard.grad is not None]
-    squares = torch.zeros(1, dtype=torch.float64, device=group.device)
+    squares = torch.zeros((), dtype=torch.float64, device=group.device)
     for gradient in gradients:
         squares += (gradient.double() ** 2).sum()
-    total = all_reduce(squares, group, name="norm").sqrt().item()
-    scale = max_norm / (total + 1e-6)  # as torch.nn.utils.clip_grad_norm_
-    if scale < 1:
-        for gradient in gradients:
-            gradient.mul_(scale)
+    total = all_reduce(squares, group, name="norm").sqrt()
+    scale = (max_norm / (total + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_
+    for gradient in gradients:
+        gradient.mul_(scale)
     return total
 
 
@@ -160,6 +190,7 @@ def update_shards(units: list[Unit], optimizer: torch.optim.Optimizer, group: Gr
                   max_norm: float | None) -> None:
     """Clip the shards' gradients by the global norm, update the shards, drop the gradients."""
     for unit in units:
+        unit.follow()
         if unit.gradient is not None:
             unit.shard.grad = unit.gradient.to(unit.shard.dtype)
             if unit.shard.grad is not unit.gradient:
@@ -178,11 +209,16 @@ def update_shards(units: list[Unit], optimizer: torch.optim.Optimizer, group: Gr
 
 def units_of(model: nn.Module) -> list[nn.Module]:
     """The model's own `units`, or itself. ValueError if a parameter is in none or in two of
-    them.
+    them, or a unit has parameters of two dtypes.
     """
     units = list(getattr(model, "units", [model]))
     inside = [p for unit in units for p in unit.parameters()]
     if len(inside) != len(set(inside)) or set(inside) != set(model.parameters()):
         raise ValueError("model.units: every parameter must be in exactly one unit (a tied head "
                          "shares its weight with the embedding: put both in one unit)")
+    for i, unit in enumerate(units):
+        if len(dtypes := {str(p.dtype)[6:] for p in trainable(unit).values()}) > 1:
+            raise ValueError(f"model.units[{i}], a {type(unit).__name__}, has parameters of "
+                             f"{' and '.join(sorted(dtypes))}: must be of one dtype in each unit, "
+                             "because they lie in one tensor")
     return units

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from .calls import collective
 from .collectives import reduce_scatter, ring_all_reduce
 from .collectives.many import pass_around
+from .data_parallel import follow, trainable
 from .group import Group
 
 
@@ -33,7 +34,8 @@ def own_sum_by_all_reduce(flat: Tensor, group: Group, name: str) -> Tensor:
 
 
 class Unit:
-    """Parameters that are gathered, reduced and updated together, views of one flat tensor.
+    """Parameters that are gathered, reduced and updated together, views of one flat tensor: those
+    that are not frozen, of one dtype.
 
     `part` is this rank's chunk of it, and `shard` what the optimizer updates: the part itself, or
     its master in 32 bits. Padding is zero and stays so: its gradient is zero.
@@ -41,16 +43,18 @@ class Unit:
 
     def __init__(self, module: nn.Module, group: Group, name: str):
         self.module, self.group, self.name = module, group, name
-        self.parameters = list(module.parameters())
+        self.parameters = list(trainable(module).values())
+        self.versions = [p._version for p in self.parameters]
         self.missing = set(self.parameters)  # those whose gradient this backward has yet to bring
-        self.sizes = [p.numel() for p in self.parameters]
+        self.shapes = [p.shape for p in self.parameters]
+        self.sizes = [shape.numel() for shape in self.shapes]
         self.length = -(-sum(self.sizes) // group.size)  # elements of one shard
         self.gradient: Tensor | None = None
         self.flat = self.flatten([p.data for p in self.parameters])
         group.hold(self.flat, "parameter", name)
         self.chunks = self.flat.tensor_split(group.size)
-        for parameter, view in zip(self.parameters, self.views(self.flat)):
-            parameter.data = view
+        self.set_parameters(self.views(self.flat))
+        for parameter in self.parameters:
             parameter.register_post_accumulate_grad_hook(self.found)
         self.part = self.keep()
         wide = torch.promote_types(self.part.dtype, torch.float32)
@@ -61,6 +65,18 @@ class Unit:
     def keep(self) -> Tensor:
         """What this rank keeps of the parameters: its chunk, among all the others."""
         return self.chunks[self.group.rank]
+
+    def set_parameters(self, tensors: list[Tensor]) -> None:
+        """After: these are the data of the module's parameters."""
+        for parameter, tensor in zip(self.parameters, tensors):
+            parameter.data = tensor
+
+    def follow(self) -> None:
+        """Take over what was written into the parameters, by load_state_dict or the like."""
+        if self.versions != (versions := [p._version for p in self.parameters]):
+            self.versions = versions
+            self.part.copy_(self.chunks[self.group.rank])
+            follow(self.shard, self.part)
 
     def found(self, parameter: nn.Parameter) -> None:
         """The backward pass has made a gradient: say what it is kept for."""
@@ -74,7 +90,7 @@ class Unit:
     def views(self, flat: Tensor) -> list[Tensor]:
         """The part of each parameter in a flat tensor, in its own shape."""
         parts = flat[:sum(self.sizes)].split(self.sizes)
-        return [part.view_as(p) for part, p in zip(parts, self.parameters)]
+        return [part.view(shape) for part, shape in zip(parts, self.shapes)]
 
     def reduce_gradients(self, reduce=own_sum) -> None:
         """After: `gradient` has this rank's part of the mean gradient added; the full gradients
@@ -85,8 +101,8 @@ class Unit:
 
     def take_gradients(self) -> Tensor:
         """The gradients end to end, zero where a parameter got none; the parameters' are freed."""
-        flat = self.flatten([torch.zeros_like(p) if p.grad is None else p.grad
-                             for p in self.parameters])
+        flat = self.flatten([self.flat.new_zeros(size) if p.grad is None else p.grad
+                             for p, size in zip(self.parameters, self.sizes)])
         for parameter in self.parameters:
             parameter.grad = None
         self.missing = set(self.parameters)
@@ -108,6 +124,7 @@ class Gathered(Unit):
 
     Releasing resizes their flat storage to nothing: autograd keeps views of gathered weights, so
     that dropping references would free no memory. With a stream, gathering and reducing run there.
+    The parameters then have no elements: nobody can read memory that is gone.
     """
 
     stream = after = gathering = reducing = leaving = None
@@ -140,6 +157,22 @@ class Gathered(Unit):
         self.module.register_forward_pre_hook(before_forward)
         self.module.register_forward_hook(after_forward)
 
+    def guard(self) -> None:
+        """State dicts are read and loaded while parameters are here, and copied: they go again."""
+        def must_be_here(module: nn.Module, *_) -> None:
+            if not self.here and trainable(module):
+                raise RuntimeError(f"the parameters of {self.name} are sharded: call state_dict "
+                                   "and load_state_dict inside `with zero.whole():`, on all ranks")
+
+        def copy_state(module: nn.Module, state: dict, prefix: str, _) -> None:
+            must_be_here(module)
+            for name, parameter in module.named_parameters(recurse=False):
+                state[prefix + name] = parameter.detach().clone()
+
+        for module in self.module.modules():
+            module.register_state_dict_post_hook(copy_state)
+            module.register_load_state_dict_pre_hook(must_be_here)
+
     def start(self) -> None:
         """Start to gather, unless that has begun or the unit is here."""
         if self.here:
@@ -147,6 +180,7 @@ class Gathered(Unit):
         nbytes = self.group.size * self.length * self.flat.element_size()
         self.flat.untyped_storage().resize_(nbytes)
         self.group.resized(self.flat)
+        self.set_parameters(self.views(self.flat))
         self.chunks[self.group.rank].copy_(self.part)
         if self.stream is None:
             self.gather_parameters()
@@ -173,8 +207,14 @@ class Gathered(Unit):
     def release(self) -> None:
         """After: of the parameters only the shard is held."""
         self.gathered()  # of a unit that was then not used: the memory must outlive the messages
+        self.set_parameters([self.flat.new_empty(0)] * len(self.parameters))
         self.flat.untyped_storage().resize_(0)
         self.group.resized(self.flat)
+
+    def follow(self) -> None:
+        """As for any unit, while its parameters are whole."""
+        if self.here:
+            super().follow()
 
     def reduce_gradients(self, reduce=own_sum) -> None:
         """As for any unit; the parameters go too. At most one unit's gradients are on their way."""
