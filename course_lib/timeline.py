@@ -76,6 +76,7 @@ class Timeline:
 
     def of(self, rank: int, stream: str | None = None) -> list[Span]:
         """The rank's spans by start time; of one stream, or of all."""
+        self._check_rank(rank)
         mine = [s for s in self.spans if s.rank == rank and stream in (None, s.stream)]
         return sorted(mine, key=lambda s: (s.start, s.end))
 
@@ -84,22 +85,26 @@ class Timeline:
 
         Waiting before the first and after the last of them is not part of the device span.
         """
+        self._check_rank(rank)
         edges = self._busy(rank)
         return max(e for _, e in edges) - min(s for s, _ in edges) if edges else 0.0
 
     def idle(self, rank: int) -> float:
         """Seconds of the makespan in which the rank computes nothing on any stream."""
+        self._check_rank(rank)
         return self.makespan - _union([(s.start, s.end) for s in self.spans
                                        if s.rank == rank and s.kind == "compute"])
 
     def exposed(self, rank: int) -> float:
         """Seconds in which the rank takes part in a transfer and computes nothing."""
+        self._check_rank(rank)
         compute = [(s.start, s.end) for s in self.spans if s.rank == rank and s.kind == "compute"]
         moving = [(m.start, m.end) for m in self.messages if rank in (m.src, m.dst)]
         return _union(compute + moving) - _union(compute)
 
     def memory(self, rank: int) -> list[tuple[float, dict[str, int]]]:
         """(seconds, bytes held per category) after every change of what the rank holds."""
+        self._check_rank(rank)
         return self.held.get(rank, [])
 
     def to_chrome(self, path) -> None:
@@ -108,6 +113,10 @@ class Timeline:
         """
         with open(path, "w") as file:
             json.dump({"traceEvents": list(self._chrome_events()), "displayTimeUnit": "ms"}, file)
+
+    def _check_rank(self, rank: int) -> None:
+        if rank not in range(self.world_size):
+            raise ValueError(f"rank={rank!r}: must be in 0..{self.world_size - 1}")
 
     def _busy(self, rank: int) -> list[tuple[float, float]]:
         return ([(s.start, s.end) for s in self.spans if s.rank == rank and s.kind == "compute"]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from heapq import heappop, heappush
+from inspect import isfunction
 
 from .machine import Machine, stated
 from .timeline import Message, Span, Timeline
@@ -44,11 +45,14 @@ class ReplayDeadlock(RuntimeError):
 def replay(trace: Trace, machine: Machine) -> Timeline:
     """The Timeline of `trace` on `machine`, in seconds of virtual time from 0.
 
-    ValueError when the machine has too few ranks, or the trace is not a program (sizes of a
-    message differ, an isend is never received, an event awaited is never recorded), or when it is
-    of an asynchronous run and the machine is not `stated()`; ReplayDeadlock when ranks wait in a
-    circle.
+    TypeError for a machine that is none, such as `unit` instead of `unit()`; ValueError when it has
+    too few ranks, or the trace is not a program (sizes of a message differ, an isend is never
+    received, an event awaited is never recorded), or when it is of an asynchronous run and the
+    machine is not `stated()`; ReplayDeadlock when ranks wait in a circle.
     """
+    if not isinstance(machine, Machine):
+        called = f"; call it: {machine.__name__}()" if isfunction(machine) else ""
+        raise TypeError(f"machine={machine!r}: must be a Machine{called}")
     machine.check_world_size(trace.world_size)
     if trace.asynchronous and machine != stated():
         raise ValueError(f"machine={machine.name}: who arrived when in an asynchronous run follows "
@@ -59,13 +63,14 @@ def replay(trace: Trace, machine: Machine) -> Timeline:
 class _Stream:
     """One stream: where it is in its program, and what keeps it there."""
 
-    __slots__ = ("rank", "name", "order", "program", "at", "since", "missing")
+    __slots__ = ("rank", "name", "order", "program", "at", "since", "missing", "calls")
 
     def __init__(self, rank: int, name: str, order: int, program: list[Event]) -> None:
         self.rank, self.name, self.order, self.program = rank, name, order, program
         self.at = 0  # index of the event that is running or comes next
         self.since: float | None = None  # when the running event blocked
         self.missing = 0  # messages that the running event waits for
+        self.calls = 0  # collectives that it is in
 
 
 class _Replay:
@@ -88,7 +93,7 @@ class _Replay:
         self.steps = {"compute": self._compute, "send": self._blocking, "recv": self._blocking,
                       "isend": self._immediate, "irecv": self._immediate, "wait": self._wait,
                       "record": self._record, "await": self._await, "alloc": self._hold,
-                      "free": self._hold, "begin": self._nothing, "end": self._nothing}
+                      "free": self._hold, "begin": self._call, "end": self._call}
 
     def run(self) -> Timeline:
         self.ready = list(self.streams)
@@ -142,13 +147,15 @@ class _Replay:
 
     # Each step returns True when the stream goes on at once, False when it is blocked.
 
-    def _nothing(self, stream: _Stream, event: Event) -> bool:
+    def _call(self, stream: _Stream, event: Event) -> bool:
+        stream.calls += 1 if event.kind == "begin" else -1
         return True
 
     def _compute(self, stream: _Stream, event: Event) -> bool:
         seconds = event.seconds
         if seconds is None:
-            seconds = self.machine.compute_seconds(event.flops, event.nbytes, event.label)
+            label = event.label if stream.calls else ""  # gamma is for a collective's "add" alone
+            seconds = self.machine.compute_seconds(event.flops, event.nbytes, label)
         if not seconds >= 0:
             raise ValueError(f"seconds={seconds} of compute {event.label!r}: must be at least 0")
         if seconds > 0:

@@ -103,6 +103,13 @@ def test_rabenseifner_between_powers_is_just_below_the_printed_form(p):
     printed = ((2 * lg + 2) * a + (2 * (p - 1) / p + 2) * n * b + n * (1 + (p - 1) / p) * g)
     assert printed - (1 / 2**lg - 1 / p) * n * (2 * b + g) == pytest.approx(ours, rel=1e-12)
     assert ours < printed
+    assert printed == pytest.approx(
+        costs.rabenseifner_all_reduce_seconds(n, p, a, 1 / b, gamma=g, printed=True), rel=1e-12)
+
+
+def test_rabenseifner_on_three_ranks_in_both_forms():
+    assert costs.rabenseifner_all_reduce_seconds(3, 3, 0, 1) == 9
+    assert costs.rabenseifner_all_reduce_seconds(3, 3, 0, 1, printed=True) == 10
 
 
 def test_hierarchical_moves_what_the_reference_says():
@@ -161,6 +168,8 @@ def test_crossover():
      "outer_bandwidth=0: must be above 0"),
     (lambda: costs.torus_all_reduce_bytes(1, (2, 0)), "shape=(2, 0): must be integers of at"),
     (lambda: costs.rail_rings_all_reduce_seconds(1, 8, 1.5, 0, 1, 0, 1), "nodes=1.5: must be an"),
+    (lambda: costs.ring_all_reduce_bytes(4, True), "world_size=True: must be an integer"),
+    (lambda: costs.torus_all_reduce_bytes(1, (2, True)), "shape=(2, True): must be integers"),
     (lambda: costs.tree_all_reduce_seconds(1, 2, 0, 0), "bandwidth=0: must be above 0"),
     (lambda: costs.bus_bandwidth("gossip", 1, 2, 1.0), "op='gossip': must be one of all_reduce"),
     (lambda: costs.bus_bandwidth("reduce", 1, 2, 0.0), "seconds=0.0: must be above 0"),

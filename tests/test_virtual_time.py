@@ -67,6 +67,8 @@ def naive(W, nbytes):
     root = [e for p in range(1, W) for e in
             (recv(p, nbytes), Event("compute", label="add", flops=nbytes // 4))]
     root += [send(p, nbytes) for p in range(1, W)]
+    call = dict(label="naive_all_reduce", channel="world#1")
+    root = [Event("begin", **call), *root, Event("end", **call)]
     return trace_of(root, *[[send(0, nbytes), recv(0, nbytes)] for _ in range(W - 1)])
 
 
@@ -98,6 +100,24 @@ def test_ring_with_segments_and_additions(world_size, segments):
     assert set(timeline.link_bytes.values()) == {costs.ring_all_reduce_bytes(n, W)}
     form = costs.naive_all_reduce_seconds(n, W, 0.1, 2.0, gamma=0.05)
     assert replay(naive(W, n), machine).makespan == close(form)
+
+
+def test_an_add_outside_of_a_collective_is_charged_like_any_other():
+    def program(label):
+        return [Event("compute", label=label, flops=100)]
+
+    assert replay(trace_of(program("add")), unit()).makespan == 100.0
+    assert replay(trace_of(program("ad")), unit()).makespan == 100.0
+    call = dict(label="all_reduce", channel="world#1")
+    inside = [Event("begin", **call), *program("add"), *program("ad"), Event("end", **call)]
+    assert replay(trace_of(inside + program("add")), unit()).makespan == 200.0
+
+
+def test_a_machine_that_was_not_called_is_named():
+    with pytest.raises(TypeError, match=r"must be a Machine; call it: unit\(\)"):
+        replay(ring(2, 24), unit)
+    with pytest.raises(TypeError, match="machine='unit': must be a Machine$"):
+        replay(ring(2, 24), "unit")
 
 
 def test_ring_is_as_slow_as_its_slowest_hop():

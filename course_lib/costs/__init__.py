@@ -17,7 +17,8 @@ ValueError for a size or rate that makes no sense.
 
 `collectives` holds the simple ones, `all_reduce` its algorithms, `bandwidth` bus bandwidth and
 crossover, `training` the state of a model and what ZeRO sends, `overlap` what communication costs
-beside computation, `batch` how large a batch helps.
+beside computation, `batch` how large a batch helps, `published` forms of collectives that the
+course does not run.
 """
 
 from .all_reduce import (
@@ -54,20 +55,33 @@ from .collectives import (
     tree_steps,
 )
 from .overlap import ddp_exposed_seconds, hiding_parameters, hiding_tokens, zero3_exposed_seconds
+from .published import (
+    bruck_all_gather_seconds,
+    fat_tree_all_gather_seconds,
+    halving_reduce_scatter_seconds,
+    nccl_ring_latency_seconds,
+    nccl_tree_latency_seconds,
+    rabenseifner_reduce_seconds,
+    scattered_broadcast_seconds,
+    switched_all_to_all_seconds,
+    tpu_all_gather_seconds,
+    tree_scatter_seconds,
+)
 from .training import zero_memory_bytes, zero_sent_bytes, zero_state_bytes
 
 __all__ = ["BUS_FACTORS", "Choice", "all_gather_seconds", "all_to_all_bytes", "all_to_all_seconds",
            "barrier_seconds", "barrier_steps", "broadcast_bytes", "broadcast_seconds",
-           "bus_bandwidth", "choose_all_reduce", "crossover_bytes",
-           "ddp_exposed_seconds", "examples_needed", "hiding_parameters",
-           "hiding_tokens", "hierarchical_all_reduce_bytes",
-           "hierarchical_all_reduce_seconds", "naive_all_reduce_bytes",
-           "naive_all_reduce_seconds", "noise_scale", "parameter_server_bytes",
-           "rabenseifner_all_reduce_seconds", "rail_rings_all_reduce_seconds",
-           "recursive_doubling_all_reduce_seconds", "reduce_scatter_seconds",
-           "ring_all_reduce_bytes", "ring_all_reduce_seconds", "ring_all_reduce_steps",
-           "steps_needed", "torus_all_reduce_bytes", "torus_all_reduce_seconds",
-           "torus_all_to_all_bound_seconds", "tree_all_reduce_seconds",
-           "tree_broadcast_seconds", "tree_reduce_seconds", "tree_steps",
-           "zero3_exposed_seconds", "zero_memory_bytes", "zero_sent_bytes",
-           "zero_state_bytes"]
+           "bruck_all_gather_seconds", "bus_bandwidth", "choose_all_reduce", "crossover_bytes",
+           "ddp_exposed_seconds", "examples_needed", "fat_tree_all_gather_seconds",
+           "halving_reduce_scatter_seconds", "hiding_parameters", "hiding_tokens",
+           "hierarchical_all_reduce_bytes", "hierarchical_all_reduce_seconds",
+           "naive_all_reduce_bytes", "naive_all_reduce_seconds", "nccl_ring_latency_seconds",
+           "nccl_tree_latency_seconds", "noise_scale", "parameter_server_bytes",
+           "rabenseifner_all_reduce_seconds", "rabenseifner_reduce_seconds",
+           "rail_rings_all_reduce_seconds", "recursive_doubling_all_reduce_seconds",
+           "reduce_scatter_seconds", "ring_all_reduce_bytes", "ring_all_reduce_seconds",
+           "ring_all_reduce_steps", "scattered_broadcast_seconds", "steps_needed",
+           "switched_all_to_all_seconds", "torus_all_reduce_bytes", "torus_all_reduce_seconds",
+           "torus_all_to_all_bound_seconds", "tpu_all_gather_seconds", "tree_all_reduce_seconds",
+           "tree_broadcast_seconds", "tree_reduce_seconds", "tree_scatter_seconds", "tree_steps",
+           "zero3_exposed_seconds", "zero_memory_bytes", "zero_sent_bytes", "zero_state_bytes"]

@@ -90,16 +90,18 @@ def recursive_doubling_all_reduce_seconds(n: float, world_size: int, latency: fl
 
 
 def rabenseifner_all_reduce_seconds(n: float, world_size: int, latency: float, bandwidth: float,
-                                    gamma: float = 0.0) -> float:
+                                    gamma: float = 0.0, printed: bool = False) -> float:
     """Recursive halving, then doubling: 2 log2 W steps, 2 (W - 1) / W n bytes. [MPICH, Thakur]
 
     2 log2 W latency + (W - 1) / W n (2 / bandwidth + gamma). Where W is not a power of two, P the
     power below takes W's place, and the surplus ranks' two messages cost 2 (latency + n /
-    bandwidth) + gamma n more. MPICH's comment has (W - 1) / W there too, which is a little more.
+    bandwidth) + gamma n more: what the steps take. MPICH's comment has (W - 1) / W there too, which
+    is a little more; printed: that form.
     """
     check(n=n, world_size=world_size, latency=latency, bandwidth=bandwidth, gamma=gamma)
     power, surplus = _fold(world_size)
-    steps, share = 2 * (power.bit_length() - 1), (power - 1) / power * n
+    parts = world_size if printed else power
+    steps, share = 2 * (power.bit_length() - 1), (parts - 1) / parts * n
     folded = surplus * (2 * (latency + n / bandwidth) + gamma * n)
     return steps * latency + share * (2 / bandwidth + gamma) + folded
 

@@ -15,13 +15,19 @@ def noise_scale(small: float, big: float, small_squared_norm: float,
 
     From the mean squared norms of gradients over batches of two sizes, E|G_B|^2 = |G|^2 +
     tr(Sigma) / B. Both estimates are unbiased, their ratio is not: average the norms over many
-    batches first. [appendix A.1] ValueError when the sizes do not differ.
+    batches first. [appendix A.1] ValueError when the sizes do not differ, or an estimate of |G|^2
+    is not above 0 or of tr(Sigma) below 0, as single batches give.
     """
-    check(small_batch=small, names={"small_batch": "small"})
+    check(small_batch=small, names={"small_batch": "small"}, big=big,
+          small_squared_norm=small_squared_norm, big_squared_norm=big_squared_norm)
     if not small < big:
         raise ValueError(f"small={small}: must be less than big={big}")
     signal = (big * big_squared_norm - small * small_squared_norm) / (big - small)
     noise = (small_squared_norm - big_squared_norm) / (1 / small - 1 / big)
+    if not signal > 0 or noise < 0:
+        raise ValueError(f"small_squared_norm={small_squared_norm}: must be at least "
+                         f"big_squared_norm={big_squared_norm} and below big / small times it; "
+                         "else |G|^2 or tr(Sigma) comes out negative: average more batches")
     return noise / signal
 
 

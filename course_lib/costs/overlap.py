@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .checks import check
+from .checks import check, check_units
 
 
 def ddp_exposed_seconds(backward: Sequence[float], all_reduce: Sequence[float]) -> float:
@@ -18,6 +18,7 @@ def ddp_exposed_seconds(backward: Sequence[float], all_reduce: Sequence[float]) 
     The last unit's gradients come first. An all-reduce starts when its unit's backward and the
     all-reduce before it are over; the first unit's is always exposed. Without overlap: the sum.
     """
+    check_units(backward=backward, all_reduce=all_reduce)
     computed = reduced = 0.0
     for seconds, moving in zip(reversed(backward), reversed(all_reduce), strict=True):
         computed += seconds
@@ -34,6 +35,7 @@ def zero3_exposed_seconds(forward: Sequence[float], backward: Sequence[float],
     unit computes. The first gather of each pass and the last reduction are exposed.
     Without: all gathers, twice, and all reductions.
     """
+    check_units(forward=forward, backward=backward, gather=gather, reduce=reduce)
     if not prefetch:
         return 2 * sum(gather) + sum(reduce)
     exposed = gather[0] + gather[-1] + reduce[0]
@@ -51,7 +53,8 @@ def hiding_tokens(flops: float, bandwidth: float, world_size: int | None = None,
     weight_bytes / 2, times (W-1)/W for a group of W ranks (None: very many). `bandwidth` is that
     of one rank's part in a collective: on a torus, of all links that it uses.
     """
-    check(flops=flops, bandwidth=bandwidth, world_size=world_size or 1)
+    check(flops=flops, bandwidth=bandwidth, weight_bytes=weight_bytes,
+          world_size=1 if world_size is None else world_size)
     ranks = 1.0 if world_size is None else (world_size - 1) / world_size
     return flops / bandwidth * weight_bytes / 2 * ranks
 
@@ -63,6 +66,7 @@ def hiding_parameters(tokens: float, world_size: int, flops: float, latency: flo
     A ring gathers in (W-1)(latency + weight_bytes psi / (W bandwidth)), a forward takes
     2 psi tokens / C. Infinite when there are too few tokens for a unit of any size.
     """
-    check(flops=flops, bandwidth=bandwidth, world_size=world_size, latency=latency, tokens=tokens)
+    check(flops=flops, bandwidth=bandwidth, world_size=world_size, latency=latency, tokens=tokens,
+          weight_bytes=weight_bytes)
     spare = 2 * tokens / flops - (world_size - 1) / world_size * weight_bytes / bandwidth
     return (world_size - 1) * latency / spare if spare > 0 else math.inf

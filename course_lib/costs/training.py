@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .checks import check
+from .checks import check, check_counts
 
 STAGES = (0, 1, 2, 3)
 
@@ -32,7 +32,8 @@ def zero_state_bytes(units: Sequence[int], world_size: int, stage: int, weight_b
     for SGD with momentum, 0 for SGD. Weights of less than 4 bytes have a master of 4, which counts
     as optimizer state. With 2 and 2 the sum is zero_memory_bytes plus padding.
     """
-    check(world_size=world_size)
+    check(world_size=world_size, weight_bytes=weight_bytes)
+    check_counts(0, moments=moments, **{f"units[{i}]": size for i, size in enumerate(units)})
     _check_stage(stage)
     shard = sum(math.ceil(size / world_size) for size in units)
     whole, padded = sum(units), shard * world_size
@@ -55,5 +56,5 @@ def zero_sent_bytes(n: float, world_size: int, stage: int, micro_batches: int = 
 
 
 def _check_stage(stage: int) -> None:
-    if stage not in STAGES:
-        raise ValueError(f"stage={stage}: must be 0, 1, 2 or 3")
+    if type(stage) is not int or stage not in STAGES:
+        raise ValueError(f"stage={stage!r}: must be 0, 1, 2 or 3")

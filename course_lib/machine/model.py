@@ -111,7 +111,9 @@ class Machine:
     def compute_seconds(self, flops: int, nbytes: int = 0, label: str = "") -> float:
         """Seconds of a computation: the longer of its arithmetic and its memory traffic.
 
-        `nbytes` are read or written. The model is the roofline of Williams and others, 2009.
+        `nbytes` are read or written. The model is the roofline of Williams and others, 2009. The
+        label "add" says that it is an addition inside a collective, which `gamma` charges; `replay`
+        gives the labels of computations inside a collective alone.
         """
         if label == "add" and self.gamma is not None:
             return self.gamma * flops

@@ -33,11 +33,13 @@ class PipelineTimeline(Timeline):
 
     def span(self, rank: int) -> float:
         """Device span: seconds from the start of the rank's first op to the end of its last."""
+        self._check_rank(rank)
         mine = self.schedule[rank]
         return self.ops[mine[-1]][1] - self.ops[mine[0]][0] if mine else 0.0
 
     def busy(self, rank: int) -> float:
         """Seconds that the rank computes."""
+        self._check_rank(rank)
         return math.fsum(end - start for start, end in
                          (self.ops[step[0]] for step in self.schedule.steps(rank)))
 
@@ -66,11 +68,13 @@ class PipelineTimeline(Timeline):
         Each holds `until_i` from its F to the end of its I, and `until_w` from there to the end of
         its W; in activations of one micro-batch on the whole rank (`memory.held_after`).
         """
+        self._check_rank(rank)
         return peak_in_flight(self.schedule, rank, until_i, until_w)
 
     def in_flight_curve(self, rank: int, until_i: float = 1.0,
                         until_w: float = 1.0) -> list[tuple[float, float]]:
         """(seconds, micro-batches held) after every change; see `in_flight`."""
+        self._check_rank(rank)
         return [(self.ops[op][0 if op.kind == "F" else 1], held) for op, held in
                 zip(self.schedule[rank], held_after(self.schedule, rank, until_i, until_w))]
 
@@ -99,6 +103,11 @@ def time_schedule(schedule, times: Mapping[str, float] | Callable[[Op], float] |
         raise ValueError(f"latency={latency}: must be at least 0 and finite")
     if machine is not None and latency:
         raise ValueError(f"latency={latency}: a machine brings its own; give one of the two")
+    if not 0 <= nbytes < math.inf:
+        raise ValueError(f"nbytes={nbytes}: must be at least 0 and finite")
+    if machine is None and nbytes:
+        raise ValueError(f"nbytes={nbytes}: without a machine a transfer takes `latency` whatever "
+                         "its size; give machine= too")
     schedule = as_schedule(schedule, placement)
     with _no_collector():
         validate(schedule)
