@@ -45,17 +45,21 @@ def collective(*agree: str):
     """
     def decorate(function):
         signature = inspect.signature(function)
+        names = tuple(signature.parameters)
+        defaults = {name: signature.parameters[name].default for name in names
+                    if signature.parameters[name].default is not inspect.Parameter.empty}
 
         @functools.wraps(function)
         def call(*args, name: str | None = None, **kwargs):
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            group = bound.arguments.get("group") or bound.arguments.get("inner")
+            arguments = {**defaults, **dict(zip(names, args)), **kwargs}
+            if len(args) > len(names) or len(arguments) != len(names):
+                signature.bind(*args, **kwargs)  # raises: bind on every call would take longer
+            group = arguments.get("group") or arguments.get("inner")
             if not isinstance(group, Group):
                 raise TypeError(f"group={group!r}: must be a Group, as the function given to "
                                 "run_ranks receives")
-            x = next(iter(bound.arguments.values()))
-            text = _describe(function.__name__, x, bound.arguments, agree, name)
+            x = arguments[names[0]]
+            text = _describe(function.__name__, x, arguments, agree, name)
             outer = begin_call(group, function.__name__, text, name, _first_tensor(x), x)
             result = None
             try:

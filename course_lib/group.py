@@ -192,17 +192,18 @@ class Group:
 
     def _start(self, wanted: list[tuple[int, torch.Tensor, int]],
                record: bool = True) -> list[Handle]:
-        site = self._call.site if self._call else learner_site()
-        source = library_line() if self._context.recorder else ("", 0)
+        context, call, counts = self._context, self._call, self._counts
+        site = call.site if call else learner_site()
+        source = library_line() if context.recorder else ("", 0)
+        first_tag = ((call.tag if call else self._tags) & 0x7FFFF) << 12
         ops, posted = [], []
         for direction, tensor, peer in wanted:
             tensor, peer = sendable(self, direction, tensor, peer)
-            key = (self._call is not None, direction, peer)
-            k = self._counts[key] = self._counts.get(key, 0) + 1
-            if self._context.writer:
+            key = (call is not None, direction, peer)
+            k = counts[key] = counts.get(key, 0) + 1
+            if context.writer:
                 self._publish(direction, tensor, peer, k, site)
-            tag = (self._call.tag if self._call else self._tags) & 0x7FFFF
-            ops.append((direction, tensor, peer, tag << 12 | k & 0xFFF))
+            ops.append((direction, tensor, peer, first_tag | k & 0xFFF))
             posted.append((direction, tensor, peer, k))
         works = self._transport.post(ops)
         handles = [Handle(self, *args, work, site, source) for args, work in zip(posted, works)]
@@ -210,8 +211,8 @@ class Group:
             for handle in handles:
                 if handle.direction == SEND and not handle.collective:
                     handle.probe = probe(handle.tensor)
-                if self._context.recorder:
-                    self._context.recorder.message(KINDS[handle.direction][1], handle)
+                if context.recorder:
+                    context.recorder.message(KINDS[handle.direction][1], handle)
         return handles
 
     def _wait(self, handles: list[Handle], source, whole: bool = False) -> None:
