@@ -46,14 +46,16 @@ class Unit:
         self.parameters = list(trainable(module).values())
         self.versions = [p._version for p in self.parameters]
         self.missing = set(self.parameters)  # those whose gradient this backward has yet to bring
-        self.shapes = [p.shape for p in self.parameters]
-        self.sizes = [shape.numel() for shape in self.shapes]
+        shapes = [p.shape for p in self.parameters]
+        self.sizes = [shape.numel() for shape in shapes]
         self.length = -(-sum(self.sizes) // group.size)  # elements of one shard
         self.gradient: Tensor | None = None
         self.flat = self.flatten([p.data for p in self.parameters])
         group.hold(self.flat, "parameter", name)
         self.chunks = self.flat.tensor_split(group.size)
-        self.set_parameters(self.views(self.flat))
+        parts = self.flat[:sum(self.sizes)].split(self.sizes)
+        self.views = [part.view(shape) for part, shape in zip(parts, shapes)]
+        self.set_parameters(self.views)
         for parameter in self.parameters:
             parameter.register_post_accumulate_grad_hook(self.found)
         self.part = self.keep()
@@ -86,11 +88,6 @@ class Unit:
         """The tensors end to end, and zeros up to W shards: [W * length]."""
         padding = tensors[0].new_zeros(self.group.size * self.length - sum(self.sizes))
         return torch.cat([*(t.reshape(-1) for t in tensors), padding])
-
-    def views(self, flat: Tensor) -> list[Tensor]:
-        """The part of each parameter in a flat tensor, in its own shape."""
-        parts = flat[:sum(self.sizes)].split(self.sizes)
-        return [part.view(shape) for part, shape in zip(parts, self.shapes)]
 
     def reduce_gradients(self, reduce=own_sum) -> None:
         """After: `gradient` has this rank's part of the mean gradient added; the full gradients
@@ -132,6 +129,7 @@ class Gathered(Unit):
     def keep(self) -> Tensor:
         """What this rank keeps of the parameters: a copy of its chunk, and nothing else."""
         part = self.group.hold(super().keep().clone(), "parameter", f"{self.name} shard")
+        self.nothing = torch.empty(0, dtype=part.dtype, device=part.device)
         self.release()
         return part
 
@@ -180,7 +178,7 @@ class Gathered(Unit):
         nbytes = self.group.size * self.length * self.flat.element_size()
         self.flat.untyped_storage().resize_(nbytes)
         self.group.resized(self.flat)
-        self.set_parameters(self.views(self.flat))
+        self.set_parameters(self.views)
         self.chunks[self.group.rank].copy_(self.part)
         if self.stream is None:
             self.gather_parameters()
@@ -207,7 +205,7 @@ class Gathered(Unit):
     def release(self) -> None:
         """After: of the parameters only the shard is held."""
         self.gathered()  # of a unit that was then not used: the memory must outlive the messages
-        self.set_parameters([self.flat.new_empty(0)] * len(self.parameters))
+        self.set_parameters([self.nothing] * len(self.parameters))
         self.flat.untyped_storage().resize_(0)
         self.group.resized(self.flat)
 

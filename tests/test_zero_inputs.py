@@ -259,3 +259,16 @@ def test_bad_norms_are_named_and_a_dry_run_clips():
     texts = run_ranks(lambda group: [said(lambda n=n: work(group, n)) for n in (-1, 0)], 2).results
     assert texts == [[f"ValueError: max_norm={n}: must be above 0, or None for no clipping"
                       for n in (-1, 0)]] * 2
+
+
+def test_to_gather_and_release_computes_nothing_but_the_copy_of_the_own_shard():
+    def work(group):
+        zero = make("3", nn.Linear(4, 4, bias=False), group)
+        group.mark("here")
+        with zero.whole():
+            pass
+
+    events = dry_run(work, 2).program(0)
+    since = next(i for i, e in enumerate(events) if e.event == "here")
+    computed = [e.nbytes for e in events[since:] if e.kind == "compute"]
+    assert computed == [3 * 8 * 4]  # copy_ is given two tensors and returns one: 8 float32 each
