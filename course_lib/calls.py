@@ -45,15 +45,11 @@ def collective(*agree: str):
     """
     def decorate(function):
         signature = inspect.signature(function)
-        names = tuple(signature.parameters)
-        defaults = {name: signature.parameters[name].default for name in names
-                    if signature.parameters[name].default is not inspect.Parameter.empty}
+        names, bound = tuple(signature.parameters), _binder(signature)
 
         @functools.wraps(function)
         def call(*args, name: str | None = None, **kwargs):
-            arguments = {**defaults, **dict(zip(names, args)), **kwargs}
-            if len(args) > len(names) or len(arguments) != len(names):
-                signature.bind(*args, **kwargs)  # raises: bind on every call would take longer
+            arguments = bound(args, kwargs)
             group = arguments.get("group") or arguments.get("inner")
             if not isinstance(group, Group):
                 raise TypeError(f"group={group!r}: must be a Group, as the function given to "
@@ -76,6 +72,21 @@ def collective(*agree: str):
         return call
 
     return decorate
+
+
+def _binder(signature: inspect.Signature):
+    """bound(args, kwargs) -> all arguments by name, as signature.bind finds them in a longer time."""
+    names = tuple(signature.parameters)
+    defaults = {name: parameter.default for name, parameter in signature.parameters.items()
+                if parameter.default is not parameter.empty}
+
+    def bound(args: tuple, kwargs: dict) -> dict:
+        arguments = {**defaults, **dict(zip(names, args)), **kwargs}
+        if len(args) > len(names) or len(arguments) != len(names):
+            signature.bind(*args, **kwargs)  # raises TypeError with the reason
+        return arguments
+
+    return bound
 
 
 @contextmanager
