@@ -75,7 +75,7 @@ def collective(*agree: str):
 
 
 def _binder(signature: inspect.Signature):
-    """bound(args, kwargs) -> all arguments by name, as signature.bind finds them in a longer time."""
+    """bound(args, kwargs) -> all arguments by name, as signature.bind finds them, but faster."""
     names = tuple(signature.parameters)
     defaults = {name: parameter.default for name, parameter in signature.parameters.items()
                 if parameter.default is not parameter.empty}
