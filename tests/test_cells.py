@@ -277,7 +277,7 @@ def test_an_error_in_a_control_is_shown_and_goes_away():
     explorer = explore_collectives()
     explorer.machine = 7
     explorer.size.value = 9
-    assert explorer.view.error.startswith("AttributeError")
+    assert explorer.view.error.startswith("TypeError: machine=7")
     explorer.machine = None
     explorer.size.value = 10
     assert explorer.view.error == "" and "of 10 elements" in repr(explorer)

@@ -347,6 +347,18 @@ def test_skipped_all_reduce(subgroup):
     )
 
 
+def test_a_deadlock_is_told_when_the_slow_ranks_are_stuck_too():
+    def work(group):
+        if group.rank == 3:
+            return
+        time.sleep(0.1 + 0.15 * group.rank)
+        ring_all_reduce(torch.ones(16), group)
+
+    stuck = fails(work, 4, Deadlock, "rank 0 waits in recv from rank 3", "rank 3 has finished",
+                  "rank 1 waits in recv from rank 0", "rank 2 waits in send to rank 3")
+    assert len(stuck.graph["edges"]) == 3
+
+
 def test_dropped_isend():
     def work(group):
         x = torch.zeros(2)

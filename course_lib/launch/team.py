@@ -19,6 +19,7 @@ from .lines import read_lines
 
 LOOK = 0.05  # seconds between two looks at the board
 GRACE = 0.2  # seconds to collect reports after the first failure, before the headline is chosen
+SETTLE = 0.5  # seconds for the others to get stuck too, once some are
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (\S+)')
 
 
@@ -67,7 +68,8 @@ class Team:
             path = verdict.find_stuck(self.board)
             seen = verdict.snapshot(self.board, path) if path else None
             if seen is not None and seen == suspect:
-                raise self._deadlock(path)
+                self._settle()
+                raise self._deadlock(verdict.find_stuck(self.board) or path)
             suspect = seen
             if time.monotonic() > deadline:
                 raise self._timeout(timeout)
@@ -138,6 +140,12 @@ class Team:
         text = _told(f"call #{number}",
                      {rank: (call.text, call.site) for rank, call in said.items()})
         return CallMismatch(text + self._others(set(said)))
+
+    def _settle(self) -> None:
+        """Wait until nobody moves any more: the report then tells of all, the same each time."""
+        end = time.monotonic() + SETTLE
+        while verdict.moving(self.board) and time.monotonic() < end:
+            self._collect(LOOK)
 
     def _deadlock(self, path: list) -> RankFailure:
         if (differing := verdict.differing_call(self.board)) is not None:

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 import zlib
 
-from ..board import FAILED, ON_CALL, ON_JOB, RECV, RETURNED, SEND, Board, CallRecord
+from ..board import (
+    FAILED,
+    ON_CALL,
+    ON_JOB,
+    RECV,
+    RETURNED,
+    SEND,
+    STREAMS,
+    Board,
+    CallRecord,
+)
 from ..waitfor import Waiter, doing
 
 Node = tuple[int, int]  # rank, and the rank's own number of a stream
@@ -53,6 +63,14 @@ def find_stuck(board: Board) -> list[Node]:
                 return path
             node = following
     return []
+
+
+def moving(board: Board) -> list[Node]:
+    """Every stream that may still move by itself."""
+    running = [rank for rank in range(board.world_size)
+               if board.life(rank) not in (RETURNED, FAILED)]
+    return [(rank, stream) for rank in running for stream in range(STREAMS)
+            if next_node(board, (rank, stream)) is None]
 
 
 def snapshot(board: Board, path: list[Node]) -> tuple:
