@@ -96,7 +96,8 @@ def soak_parts():
         Part("notebooks, same bytes", check, NOTEBOOK_FOLDERS, counts_tests=False),
         Part("soak tests", pytest_files("tests", "-m", "soak", "--ignore=tests/browser",
                                         dist="worksteal")),
-        Part("soak in the browser", pytest("tests/browser", "-m", "soak"), needs_browser=True),
+        Part("soak in the browser", pytest_files("tests/browser", "-m", "soak", dist="worksteal"),
+             needs_browser=True),
     ]
 
 
