@@ -22,7 +22,7 @@ help:
 	@echo "make lab        open the course in JupyterLab (the first call installs it in $(VENV))"
 	@echo "make work       copy new exercises to work/, where you answer them (lab does it too)"
 	@echo "make test       check everything, within 10 minutes"
-	@echo "make soak       the longer checks, within 30 minutes"
+	@echo "make soak       the longer checks, about 40 minutes (30 is the aim)"
 	@echo "make notebooks  link the notebooks, run them, store what they show, derive exercises"
 	@echo "make picture    draw the pictures of README.md again"
 	@echo "make install    build $(VENV) only"

@@ -2,6 +2,7 @@
 size. The rows are in collective_cases.py; one launch makes all calls of a world size.
 """
 
+import random
 import time
 from dataclasses import replace
 from itertools import product
@@ -79,7 +80,10 @@ def test_table(world_size):
 @pytest.mark.soak
 @pytest.mark.parametrize("world_size", WORLD_SIZES)
 def test_large_table(world_size):
-    check(large_table(world_size), world_size, record=False)
+    cases = large_table(world_size)
+    if world_size > 5:  # where a case takes longest, half of them
+        cases = random.Random(0).sample(cases, len(cases) // 2)
+    check(cases, world_size, record=False)
 
 
 def test_every_collective_has_a_row():
@@ -104,7 +108,7 @@ def test_any_program_of_collectives(world_size, cases):
 
 
 @pytest.mark.soak
-@settings(max_examples=150, **patient)
+@settings(max_examples=75, **patient)
 @drawn
 def test_many_programs_of_collectives(world_size, cases):
     check([fitting(case, world_size) for case in cases], world_size)

@@ -72,11 +72,10 @@ def test_equals_one_process(p, ms, config, kind):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("p", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", ["sgd", "adam"])
-@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(("kind", "tied"), [("sgd", False), ("adam", True)])
 def test_equals_one_process_for_few_and_many(p, kind, tied):
     config = Config(**SIZES, layers=2 * p, tied=tied)
-    ms = {1, 2, p - 1, p, p + 1, 2 * p, 2 * p + 1, 4 * p} - {0}
+    ms = {1, p - 1, p, p + 1, 2 * p, 4 * p} - {0}
     check_training(p, cases(p, sorted(ms)), config, kind)
 
 
