@@ -45,7 +45,7 @@ def collective(*agree: str):
     """
     def decorate(function):
         signature = inspect.signature(function)
-        names, bound = tuple(signature.parameters), _binder(signature)
+        first, bound = next(iter(signature.parameters)), _binder(signature)
 
         @functools.wraps(function)
         def call(*args, name: str | None = None, **kwargs):
@@ -54,7 +54,7 @@ def collective(*agree: str):
             if not isinstance(group, Group):
                 raise TypeError(f"group={group!r}: must be a Group, as the function given to "
                                 "run_ranks receives")
-            x = arguments[names[0]]
+            x = arguments[first]
             text = _describe(function.__name__, x, arguments, agree, name)
             outer = begin_call(group, function.__name__, text, name, _first_tensor(x), x)
             result = None

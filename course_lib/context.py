@@ -52,6 +52,12 @@ class Context:
     requests: itertools.count = field(default_factory=itertools.count)
 
 
+def check_record(record) -> None:
+    """ValueError unless it is what run_ranks and dry_run take."""
+    if record not in (True, False, "calls"):
+        raise ValueError(f"record={record!r}: must be True, False or \"calls\"")
+
+
 class Handle:
     """A message on its way. `wait()` returns when the tensor may be used (or, for a send,
     overwritten).
@@ -90,13 +96,17 @@ def sendable(group, direction: int, tensor, peer: int) -> tuple[torch.Tensor, in
                              f"{tensor.stride()} or a conjugate that is not computed yet: receive "
                              "into torch.empty(...) and copy")
         tensor = tensor.contiguous().resolve_conj().resolve_neg()
-    if tensor.dtype not in DTYPES:
-        raise TypeError(f"{verb} of a tensor of {tensor.dtype}: must be one of "
-                        f"{', '.join(boards.DTYPES)}")
+    check_dtype(tensor, f"{verb} of a tensor")
     if group.device.type == "meta" and not tensor.is_meta:
         raise ValueError(f"{verb} of a real tensor of shape {tuple(tensor.shape)} in a dry run: "
                          "make it inside the function, or pass it (or its module) as an argument")
     return tensor.detach() if tensor.requires_grad else tensor, group.ranks[peer]
+
+
+def check_dtype(tensor: torch.Tensor, what: str = "a tensor") -> None:
+    """TypeError, in which the tensor is called `what`, for a dtype that messages do not have."""
+    if tensor.dtype not in DTYPES:
+        raise TypeError(f"{what} of {tensor.dtype}: must be one of {', '.join(boards.DTYPES)}")
 
 
 def probe(tensor: torch.Tensor) -> int | None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .context import Context
+from .context import Context, check_record
 from .group import Group
 from .launch import errors
 from .recorder import Recorder, make_trace
@@ -49,8 +49,7 @@ def dry_run(fn, world_size: int, *args, record: bool | str = True, **kwargs) -> 
     """
     if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
         raise ValueError(f"world_size={world_size!r}: must be a whole number of at least 1")
-    if record not in (True, False, "calls"):
-        raise ValueError(f"record={record!r}: must be True, False or \"calls\"")
+    check_record(record)
     transport = DryTransport()
     for _ in range(PASSES):
         transport.missed = False

@@ -22,9 +22,8 @@ most (2k + 1)(N - 1). Who arrives when follows from the workers' speeds, `Clock`
 obey it: so runs repeat. Their trace belongs to these speeds, and `replay` offers no other machine.
 
 Parameters and gradients travel as one flat vector, in the order of `model.parameters()`; a missing
-gradient counts as zero. Frozen parameters (requires_grad=False) do not travel and are not updated:
-all ranks start with the same. Source: Li et al. 2014, "Scaling Distributed Machine Learning with
-the Parameter Server".
+gradient counts as zero; frozen ones (requires_grad=False) neither travel nor change. Source: Li et
+al. 2014, "Scaling Distributed Machine Learning with the Parameter Server".
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .data_parallel import trainable
 from .group import Group
 from .timeline import Timeline
 from .trace import ASYNCHRONOUS
@@ -236,7 +236,7 @@ def write(tensors: Iterable[Tensor], vector: Tensor) -> None:
 
 def parameters(model: nn.Module) -> list[nn.Parameter]:
     """Those that are trained: not the frozen ones."""
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return list(trainable(model).values())
 
 
 def gradients(model: nn.Module) -> list[Tensor]:

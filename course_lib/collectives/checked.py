@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..board import DTYPES as NAMES
-from ..context import DTYPES
+from ..context import check_dtype
 from ..group import Group
 
 OPS = ("sum", "mean", "max")
@@ -25,11 +24,6 @@ def check_tensor(x: torch.Tensor, group: Group, op: str = "sum", root: int = 0) 
     check_dtype(x)
     check_op(op, x)
     check_root(root, group)
-
-
-def check_dtype(x: torch.Tensor) -> None:
-    if x.dtype not in DTYPES:
-        raise TypeError(f"a tensor of {x.dtype}: must be one of {', '.join(NAMES)}")
 
 
 def check_op(op: str, x: torch.Tensor) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from ..context import check_record
 from ..recorder import make_trace
 from ..trace import Trace
 from . import errors, pickling
@@ -123,8 +124,7 @@ def _check(fn, world_size, timeout, record) -> None:
         raise ValueError(f"world_size={world_size!r}: must be a whole number from 1 to 64")
     if not isinstance(timeout, (int, float)) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: must be a number of seconds above 0")
-    if record not in (True, False, "calls"):
-        raise ValueError(f"record={record!r}: must be True, False or \"calls\"")
+    check_record(record)
     if INSIDE in os.environ:
         raise RuntimeError("run_ranks was called inside a rank: ranks cannot start ranks. Use "
                            "group.split for subgroups")

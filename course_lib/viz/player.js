@@ -129,7 +129,7 @@ class Player {
     this.speed = tag("select", { class: "ls-speed", "aria-label": "Speed", title: "Speed" }, main);
     for (const s of SPEEDS) tag("option", { value: s }, this.speed, `${s}×`);
     this.speed.value = "1";
-    if (!this.last) main.style.display = this.time.style.display = "none";  // nothing happens
+    if (!this.last) main.style.display = this.time.style.display = "none";
     this.addExtras(tag("div", { class: "ls-group ls-extras" }, bar));
   }
 
@@ -186,13 +186,13 @@ class Player {
 
   show(moving = false) {
     const { data, step, clock } = this, [time, sentence] = data.steps[step];
-    const first = moving ? data.steps.findIndex((one) => one[0] === time) : step;
+    let first = step;
+    while (moving && data.steps[first - 1]?.[0] === time) first--;
     const text = first < step ?
       `Steps ${first} to ${step} of ${this.last}, all at this moment; the last: ${sentence}` :
       this.last ? `Step ${step} of ${this.last}: ${sentence}` : sentence;
-    const end = timeText(data.clock.end, data.clock);
     this.picture.draw(clock, step, moving);
-    this.time.textContent = `${timeText(clock, data.clock)} / ${end}`;
+    this.time.textContent = [clock, data.clock.end].map((s) => timeText(s, data.clock)).join(" / ");
     this.scrub.value = step;
     if (this.say.textContent === text) return;
     this.say.textContent = text;
